@@ -20,7 +20,7 @@ use crate::conversations::list_index::fill_title_terms;
 use crate::options::PostgresOptions;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 12;
+pub const FORMAT: u32 = 13;
 
 /// A migration from one format to the next.
 struct Migration {
@@ -83,6 +83,11 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
         sql: include_str!("../migrations/0012_branch_holders.sql"),
         // An older version would work on what another process is working on.
         needs: 12,
+    },
+    Migration {
+        sql: include_str!("../migrations/0013_stems_for_words.sql"),
+        // An older version would make the terms of all texts anew, and newer ones would not find them.
+        needs: 13,
     },
 ];
 

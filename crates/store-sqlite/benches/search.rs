@@ -1,4 +1,5 @@
-//! What searching costs: `cargo bench -p contexture-store-sqlite --bench search`.
+//! What searching costs: `cargo bench -p contexture-store-sqlite --bench search`, or with `-- find` only what finding
+//! costs among 100,000 messages.
 //!
 //! Plain timing, one figure a line, medians. "Without words" are items of the same size in which
 //! there is nothing to index, measured in the same run. What the processor did, all threads
@@ -14,19 +15,23 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contexture_ir::{Item, Message, NodeId, Role};
+use contexture_ir::NodeId;
 use contexture_store::{
     ConversationPage, ListConversations, NewItem, RedactRequest, SearchRequest, SearchScope, Store,
 };
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
 use contexture_store_testkit::chat::NOW;
+use contexture_store_testkit::generated_words::{GeneratedWords, Writing, nth_word};
 
 fn main() {
     let directory = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let at = |name: &str| directory.path().join(name);
+        if std::env::args().any(|argument| argument == "find") {
+            return find(&at("find.db"), 100_000).await;
+        }
         for writing in [
             Writing::Nothing,
             Writing::Latin,
@@ -41,86 +46,6 @@ fn main() {
         append(&at("append.db")).await;
         remove(&at("find-100000.db")).await;
     });
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Writing {
-    Nothing,
-    Latin,
-    /// Words.
-    Chinese,
-    /// The same characters in any order: nearly every pair of them is new.
-    Characters,
-}
-
-/// Words as frequent as words are: the n-th one in n.
-struct Words(u64);
-
-impl Words {
-    fn number(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        let share = (self.0 >> 11) as f64 / (1_u64 << 53) as f64;
-        ((below as f64).powf(share) as usize).min(below) - 1
-    }
-
-    fn text(&mut self, writing: Writing) -> String {
-        let mut text = String::new();
-        while text.len() < 140 {
-            match writing {
-                Writing::Characters => {
-                    text.push(character(self.number(3000)));
-                    if self.0.is_multiple_of(12) {
-                        text.push('，');
-                    }
-                }
-                Writing::Chinese => {
-                    // A word is one character or two, of which the same stand together in others.
-                    let n = self.number(30_000);
-                    text.push(character(n % 3000));
-                    if n >= 300 {
-                        text.push(character(n.isqrt() * 7 % 3000));
-                    }
-                    if self.0.is_multiple_of(8) {
-                        text.push('，');
-                    }
-                }
-                Writing::Latin | Writing::Nothing => {
-                    text.push_str(&word(self.number(30_000)));
-                    text.push(' ');
-                }
-            }
-        }
-        text
-    }
-}
-
-fn character(n: usize) -> char {
-    char::from_u32(0x4E00 + n as u32).unwrap()
-}
-
-/// The n-th word: the more frequent, the shorter.
-fn word(n: usize) -> String {
-    let mut rest = n + 3;
-    let mut word = String::new();
-    while rest > 0 {
-        word.push(char::from(b"etaoinsrhl"[rest % 10]));
-        word.push(char::from(b"aeiou"[rest % 5]));
-        rest /= 10;
-    }
-    word
-}
-
-fn item(words: &mut Words, n: usize, writing: Writing) -> NewItem {
-    let text = words.text(writing);
-    let item = Item::Message(Message::text(Role::User, &text));
-    let id = NodeId::derive("bench", &[&n.to_le_bytes()]);
-    let json = match writing {
-        Writing::Nothing => item.to_json().replace("message", "x:other"),
-        Writing::Latin | Writing::Chinese | Writing::Characters => item.to_json(),
-    };
-    NewItem::new(id, &item, json, NOW)
 }
 
 async fn open(path: &Path, synchronous: Synchronous) -> Chat {
@@ -138,10 +63,10 @@ fn report(what: &str, times: &mut [Duration]) {
 }
 
 async fn grow(chat: &Chat, count: usize, writing: Writing) -> usize {
-    let mut words = Words(88_172_645_463_325_252);
+    let mut words = GeneratedWords::default();
     let mut bytes = 0;
     for first in (0..count).step_by(1000) {
-        let items = (first..count.min(first + 1000)).map(|n| item(&mut words, n, writing));
+        let items = (first..count.min(first + 1000)).map(|n| words.item(n, writing));
         let items: Vec<NewItem> = items.collect();
         bytes += items.iter().map(|item| item.json.len()).sum::<usize>();
         chat.append_to_tip("main", items).await.unwrap();
@@ -182,11 +107,11 @@ async fn find(path: &Path, count: usize) {
     let chat = open(path, Synchronous::Normal).await;
     grow(&chat, count, Writing::Latin).await;
     for (kind, query) in [
-        ("a rare word", word(9_000)),
-        ("a frequent word", word(20)),
-        ("two words", format!("{} {}", word(20), word(100))),
-        ("a phrase", format!("\"{} {}\"", word(2), word(3))),
-        ("a beginning", format!("{}*", &word(500)[..3])),
+        ("a rare word", nth_word(9_000)),
+        ("a frequent word", nth_word(20)),
+        ("two words", format!("{} {}", nth_word(20), nth_word(100))),
+        ("a phrase", format!("\"{} {}\"", nth_word(2), nth_word(3))),
+        ("a beginning", format!("{}*", &nth_word(500)[..3])),
         ("no such word", "xxxx".to_owned()),
     ] {
         for scope in [
@@ -228,13 +153,12 @@ async fn find(path: &Path, count: usize) {
 async fn append(path: &Path) {
     let chat = open(path, Synchronous::Normal).await;
     grow(&chat, 50_000, Writing::Latin).await;
-    let mut words = Words(1);
+    let mut words = GeneratedWords::with_seed(1);
     let mut times = [Vec::new(), Vec::new()];
     for n in 0..2000 {
         let kinds = [Writing::Nothing, Writing::Latin];
         for (writing, times) in kinds.into_iter().zip(&mut times) {
-            let item = item(
-                &mut words,
+            let item = words.item(
                 1_000_000 + 2 * n + usize::from(writing == Writing::Latin),
                 writing,
             );

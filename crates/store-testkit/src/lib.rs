@@ -70,6 +70,7 @@ mod behaviour;
 mod behaviours;
 pub mod chat;
 mod faulty;
+pub mod generated_words;
 pub mod history;
 mod method;
 pub mod model;

@@ -22,7 +22,7 @@ use crate::rows::path::NodePosition;
 
 /// Fails to compile when the version changes, because [`UNINDEXED`] and its index name it.
 const _: () = assert!(
-    rules::TERMS_VERSION == 2,
+    rules::TERMS_VERSION == 3,
     "another rule needs a migration that makes the index listings_behind anew"
 );
 
@@ -50,7 +50,7 @@ const STEP_CONVERSATIONS: i64 = 100;
 
 /// Conversations that are not indexed with these terms; a null parameter is no condition.
 const UNINDEXED: &str = "SELECT owner, id FROM contexture.listings \
-     WHERE terms_version <> 2 AND ($1 IS NULL OR owner = $1) AND ($2 IS NULL OR id = $2) \
+     WHERE terms_version <> 3 AND ($1 IS NULL OR owner = $1) AND ($2 IS NULL OR id = $2) \
      AND ($3 IS NULL OR resource = $3) LIMIT $4";
 
 /// Nodes without these terms.

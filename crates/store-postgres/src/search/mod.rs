@@ -1,6 +1,7 @@
 //! Full-text search: reads the nodes that the index proposes and lets the shared rules rank them.
 //!
-//! The index proposes nodes in descending order of their time, one more than the rules examine.
+//! The index proposes nodes, one more than the rules examine: of a conversation the last ones, of an owner the newest. What
+//! many nodes of a conversation have is looked for from its end instead, since an index of terms gives all of them.
 //!
 //! Not here: filling the index.
 
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::rules::{
-    ConditionExtent, IndexCondition, NodePlace, Ranking, STEM_MARK, SearchCandidate,
+    ConditionExtent, IndexCondition, NodePlace, Ranking, SearchCandidate,
 };
 use contexture_store::{HiddenContent, SearchLimits, SearchPage, SearchRequest, SearchScope};
 use futures_util::TryStreamExt as _;
@@ -43,15 +44,35 @@ macro_rules! asked {
     };
 }
 
-/// Proposals in one conversation; a null path stands for all its paths.
+/// Condition of proposals in one conversation, parameters 8 to 10; a null path stands for all its
+/// paths.
+macro_rules! on_path {
+    () => {
+        "($8 IS NULL OR EXISTS (SELECT FROM unnest($8, $9, $10) \
+         AS on_path (segment, first, last) WHERE on_path.segment = t.segment \
+         AND t.depth BETWEEN on_path.first AND on_path.last)) \
+         ORDER BY t.segment DESC, t.depth DESC LIMIT $6"
+    };
+}
+
+/// Proposals in one conversation. `OFFSET 0` keeps the planner from walking all of it for a word
+/// that few nodes have.
 const IN_CONVERSATION: &str = concat!(
-    "SELECT t.conversation, t.segment, t.depth FROM contexture.terms t \
-     WHERE t.conversation = $7 AND ",
+    "SELECT t.conversation, t.segment, t.depth FROM (SELECT t.conversation, t.segment, t.depth \
+     FROM contexture.terms t WHERE t.conversation = $7 AND ",
     asked!(),
-    " AND ($8 IS NULL OR EXISTS (SELECT FROM unnest($8, $9, $10) \
-     AS on_path (segment, first, last) WHERE on_path.segment = t.segment \
-     AND t.depth BETWEEN on_path.first AND on_path.last)) \
-     ORDER BY t.created_ms DESC, t.segment DESC, t.depth DESC LIMIT $6"
+    " OFFSET 0) AS t WHERE ",
+    on_path!()
+);
+
+/// The same, found by walking the nodes from the last one. `OFFSET 0` keeps the planner from asking
+/// the index of terms, which would give all nodes that have a word.
+const FROM_END_OF_CONVERSATION: &str = concat!(
+    "SELECT t.conversation, t.segment, t.depth FROM (SELECT * FROM contexture.terms \
+     WHERE conversation = $7 ORDER BY segment DESC, depth DESC OFFSET 0) AS t WHERE ",
+    asked!(),
+    " AND ",
+    on_path!()
 );
 
 /// Proposals of an owner, of one resource or of all. `OFFSET 0` makes the planner scan the index
@@ -136,7 +157,7 @@ pub(crate) async fn search_nodes(
     ranking.set_counts(&counts);
     if !ranking.index_alternatives().is_empty() {
         // One REPEATABLE READ transaction: counts, proposals and nodes are read from one snapshot.
-        let proposed = propose_nodes(tx, owner, &area, request, &ranking).await?;
+        let proposed = propose_nodes(tx, owner, &area, request, &ranking, &counts).await?;
         examine_nodes(tx, &proposed, &mut ranking).await?;
         add_neighbours(tx, &proposed, &mut ranking).await?;
     }
@@ -162,6 +183,15 @@ async fn resolve_scope(
     })
 }
 
+/// Returns from how many nodes of a conversation on what they have is found sooner by walking it from its end. The index of
+/// terms gives all of them; a walk visits the more nodes the rarer they are. Both visit as many where that number is the
+/// square root of the nodes that are wanted times those of the conversation.
+fn walk_from(conv: &ConversationRow, ranking: &Ranking<NodeKey>) -> usize {
+    let wanted = ranking.count_limit();
+    let nodes = usize::try_from(conv.nodes).unwrap_or(0);
+    nodes.saturating_mul(wanted).isqrt().max(wanted)
+}
+
 /// Counts how many nodes match each phrase.
 async fn count_alternatives(
     tx: &Tx<'_>,
@@ -173,8 +203,13 @@ async fn count_alternatives(
     if alternatives.is_empty() {
         return Ok(Vec::new());
     }
-    // Counting stops at the limit, above which the exact frequency does not change the result.
-    let most = i64::try_from(ranking.count_limit()).unwrap_or(i64::MAX);
+    // Counting stops at the limit, above which the exact frequency does not change the result; in a
+    // conversation where it says how to look for the nodes.
+    let most = match area {
+        SearchArea::Conversation(conv, _) => walk_from(conv, ranking),
+        SearchArea::Owner(_) => ranking.count_limit(),
+    };
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
     let query_params = |scope: &str| {
         let each = alternatives.iter();
         let each = each.map(|one| match_expression(scope, std::slice::from_ref(one)));
@@ -224,13 +259,20 @@ async fn propose_nodes(
     area: &SearchArea,
     request: &SearchRequest,
     ranking: &Ranking<NodeKey>,
+    counts: &[usize],
 ) -> Result<Vec<ProposedNode>, RowError> {
     match area {
         SearchArea::Conversation(conv, path) => {
+            let phrases = ranking.selecting_phrases().unwrap_or_default();
+            let mut selecting = phrases.iter().filter_map(|phrase| counts.get(*phrase));
+            let sql = match selecting.any(|count| *count >= walk_from(conv, ranking)) {
+                true => FROM_END_OF_CONVERSATION,
+                false => IN_CONVERSATION,
+            };
             let mut params = match_params(&conversation_term(conv.key), request, ranking);
             params.push(Param::new(conv.key));
             params.extend(path_params(path.as_deref()));
-            let rows = tx.query_rows(IN_CONVERSATION, params).await?;
+            let rows = tx.query_rows(sql, params).await?;
             let proposed = rows
                 .iter()
                 .map(|row| decode_proposed_node(row, conv.id.clone()));
@@ -249,7 +291,7 @@ async fn propose_nodes(
     }
 }
 
-/// Parameters 1 to 6 of [`IN_CONVERSATION`] and [`OF_OWNER`].
+/// Parameters 1 to 6 of [`IN_CONVERSATION`], [`FROM_END_OF_CONVERSATION`] and [`OF_OWNER`].
 fn match_params(scope: &str, request: &SearchRequest, ranking: &Ranking<NodeKey>) -> Vec<Param> {
     // Filters are columns of the index rows, so nodes that they exclude do not count against the
     // limit of examined nodes.
@@ -289,8 +331,11 @@ fn match_expression(scope: &str, alternatives: &[Vec<IndexCondition<'_>>]) -> St
             let term = condition.term;
             match condition.extent {
                 ConditionExtent::Whole => format!("'{term}'"),
-                ConditionExtent::Prefix => format!("'{term}':*"),
-                ConditionExtent::Stem => format!("('{term}' | '{STEM_MARK}{term}')"),
+                ConditionExtent::Prefix => {
+                    let others = condition.other_terms();
+                    let others: String = others.map(|term| format!(" | '{term}'")).collect();
+                    format!("('{term}':*{others})")
+                }
             }
         });
         format!("({})", conditions.collect::<Vec<_>>().join(" & "))

@@ -462,7 +462,7 @@ pub(crate) fn decode_or(
 }
 
 /// Returns whether a row's bytes are those that were written.
-fn matches_written(columns: &NodeColumns<'_>, check: RowCheck) -> bool {
+pub(crate) fn matches_written(columns: &NodeColumns<'_>, check: RowCheck) -> bool {
     match check {
         Some(check) => columns.matches_check(check),
         // Rows of format 2 and before have no checksum; the hash of the item serves instead.

@@ -23,7 +23,7 @@ use crate::rows::node_columns::repack_rows;
 mod tests;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 18;
+pub const FORMAT: u32 = 19;
 
 /// The `application_id` of a database file: `CTXR` in ASCII.
 const APPLICATION_ID: i32 = 0x4354_5852;
@@ -107,6 +107,10 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     },
     Migration {
         sql: include_str!("../../migrations/0018_branch_holders.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../../migrations/0019_search_merges.sql"),
         fill: |_| Ok(()),
     },
 ];

@@ -4,28 +4,27 @@
 //! (`fts_rowid`). `contexture_store::rules` defines what a query means and examines every proposal.
 //! So the index may propose too many nodes, never too few, and stores no positions.
 //!
-//! Not here: keeping the index up to date (`index`).
+//! Not here: keeping the index up to date (`index`), and its expressions (`proposals`).
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, RangeInclusive};
 
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::rules::{
-    ConditionExtent, IndexCondition, NodePlace, Ranking, STEM_MARK, SearchCandidate,
-};
-use contexture_store::{Limits, Node, SearchPage, SearchRequest};
+use contexture_store::rules::Ranking;
+use contexture_store::{Limits, SearchPage, SearchRequest};
 use rusqlite::{Connection, params};
 
 use crate::error::{RowError, corrupt_error};
 use crate::rows::conversation_row::ConversationRow;
-use crate::rows::node_columns::NodeColumns;
-use crate::rows::node_row;
-use crate::rows::path::{PathWalker, Stretch, Tip, key_range, load_stretches, packed_key};
+use crate::rows::path::{Stretch, Tip, key_range, load_stretches, packed_key};
 
+mod candidates;
 mod fts_rowid;
 pub(crate) mod index;
+mod proposals;
 
-use index::decode_undamaged;
+use candidates::CandidateReader;
+use proposals::{FoundNode, IndexProposal, PhraseNodes, Proposals};
 
 /// Largest number of conversations that are searched range by range. For an owner with more, the
 /// whole index is searched, at a cost that depends on the texts of all owners.
@@ -156,13 +155,13 @@ impl SearchArea {
         })
     }
 
-    /// Visits the conversations and keys of the nodes of a proposal, until `visit`
-    /// breaks.
+    /// Visits the nodes of a proposal with their conversations, in the order of [`FoundNode`], until
+    /// `visit` breaks.
     fn for_each_match(
         &self,
         conn: &Connection,
         proposal: &IndexProposal,
-        mut visit: impl FnMut(&ConversationId, i64) -> Result<ControlFlow<()>, RowError>,
+        mut visit: impl FnMut(&ConversationId, FoundNode) -> Result<ControlFlow<()>, RowError>,
     ) -> Result<(), RowError> {
         let expression = match proposal {
             IndexProposal::Nothing => return Ok(()),
@@ -184,7 +183,7 @@ impl SearchArea {
                 let mut rows = statement.query(params![expression, owner.as_str(), resource])?;
                 while let Some(row) = rows.next()? {
                     let id = parse_conversation_id(row.get(1)?)?;
-                    if visit(&id, fts_rowid::key_of(row.get(0)?))?.is_break() {
+                    if visit(&id, FoundNode::new(0, row.get(0)?))?.is_break() {
                         return Ok(());
                     }
                 }
@@ -198,7 +197,7 @@ impl SearchArea {
     fn for_each_node(
         &self,
         conn: &Connection,
-        mut visit: impl FnMut(&ConversationId, i64) -> Result<ControlFlow<()>, RowError>,
+        mut visit: impl FnMut(&ConversationId, FoundNode) -> Result<ControlFlow<()>, RowError>,
     ) -> Result<(), RowError> {
         match self {
             Self::Few {
@@ -206,8 +205,10 @@ impl SearchArea {
                 ranges,
                 path,
             } => {
-                let mut visit =
-                    |node| visit_in_area(conversations, path.as_deref(), node, &mut visit);
+                let mut visit = |key| {
+                    let node = FoundNode::new(0, fts_rowid::of_key(key));
+                    visit_in_area(conversations, path.as_deref(), node, &mut visit)
+                };
                 for range in ranges {
                     let (first, last) = (*range.numbers.start(), *range.numbers.end());
                     let keys = packed_key(first, 0)..=packed_key(last, u32::MAX);
@@ -222,7 +223,7 @@ impl SearchArea {
                 while let Some(row) = rows.next()? {
                     let (no, id) = (row.get(0)?, parse_conversation_id(row.get(1)?)?);
                     let (first, last) = key_range(no);
-                    let mut visit = |node| visit(&id, node);
+                    let mut visit = |key| visit(&id, FoundNode::new(0, fts_rowid::of_key(key)));
                     if for_each_key(conn, first..=last, &mut visit)?.is_break() {
                         return Ok(());
                     }
@@ -237,12 +238,12 @@ impl SearchArea {
 fn visit_in_area(
     conversations: &BTreeMap<u32, ConversationId>,
     path: Option<&[Stretch]>,
-    node: i64,
-    visit: &mut impl FnMut(&ConversationId, i64) -> Result<ControlFlow<()>, RowError>,
+    node: FoundNode,
+    visit: &mut impl FnMut(&ConversationId, FoundNode) -> Result<ControlFlow<()>, RowError>,
 ) -> Result<ControlFlow<()>, RowError> {
-    let no = u32::try_from(node >> 32).ok();
-    match no.and_then(|no| conversations.get(&no)) {
-        Some(id) if path.is_none_or(|path| contains_row(path, node)) => visit(id, node),
+    let key = node.key();
+    match conversations.get(&conversation_number(key)) {
+        Some(id) if path.is_none_or(|path| contains_row(path, key)) => visit(id, node),
         _ => Ok(ControlFlow::Continue(())),
     }
 }
@@ -263,21 +264,26 @@ fn for_each_key(
     Ok(ControlFlow::Continue(()))
 }
 
-/// Visits the keys of nodes that the index proposes in ranges of conversations.
+/// Returns the number of the conversation of a node's key.
+fn conversation_number(key: i64) -> u32 {
+    u32::try_from(key >> 32).unwrap_or(u32::MAX)
+}
+
+/// Visits the nodes that the index proposes in ranges of conversations.
 fn for_each_match_in_ranges(
     conn: &Connection,
     expression: &str,
     ranges: &[ConversationRange],
-    visit: &mut impl FnMut(i64) -> Result<ControlFlow<()>, RowError>,
+    visit: &mut impl FnMut(FoundNode) -> Result<ControlFlow<()>, RowError>,
 ) -> Result<(), RowError> {
     // Conversation numbers identify the owner, so no join is needed.
     let mut statement = conn.prepare_cached(IN_RANGE)?;
     let parts =
         |range: &ConversationRange| fts_rowid::of_conversations(&range.numbers, range.longest);
-    for part in ranges.iter().flat_map(parts) {
+    for (number, part) in ranges.iter().flat_map(parts).enumerate() {
         let mut rows = statement.query(params![expression, part.start(), part.end()])?;
         while let Some(row) = rows.next()? {
-            if visit(fts_rowid::key_of(row.get(0)?))?.is_break() {
+            if visit(FoundNode::new(number, row.get(0)?))?.is_break() {
                 return Ok(());
             }
         }
@@ -292,30 +298,57 @@ pub(crate) fn search_nodes(
     request: SearchRequest,
     limits: &Limits,
 ) -> Result<SearchPage, RowError> {
-    // Rare terms weigh more, so the frequencies are counted first, up to a limit above which the
-    // exact number does not matter.
     let mut ranking = Ranking::new(request, &limits.search);
-    let counts = ranking.terms_to_count().into_iter();
-    let counts = counts.map(|one| {
-        let proposal = IndexProposal::from_alternatives(&[one]);
-        count_matches(conn, area, &proposal, ranking.count_limit())
-    });
-    let counts = counts.collect::<Result<Vec<_>, _>>()?;
-    ranking.set_counts(&counts);
-    let proposal = IndexProposal::from_alternatives(&ranking.index_alternatives());
-    let mut walker = PathWalker::default();
     // Neighbours are of conversations that have candidates.
-    let mut found: BTreeMap<u32, ConversationId> = BTreeMap::new();
-    area.for_each_match(conn, &proposal, |conversation, node| {
-        if let Ok(no) = u32::try_from(node >> 32) {
-            found.entry(no).or_insert_with(|| conversation.clone());
+    let mut names: BTreeMap<u32, ConversationId> = BTreeMap::new();
+    // Rare terms weigh more, so the frequencies are counted first, up to a limit above which the
+    // exact number does not matter. The nodes are kept: most searches need no others.
+    let counted = ranking.terms_to_count().into_iter();
+    let counted = counted.map(|one| {
+        let proposal = IndexProposal::from_alternatives(&[one]);
+        newest_matches(conn, area, &proposal, ranking.count_limit(), &mut names)
+    });
+    let counted = counted.collect::<Result<Vec<_>, _>>()?;
+    let counts: Vec<usize> = counted.iter().map(PhraseNodes::count).collect();
+    ranking.set_counts(&counts);
+    let kept = match ranking.selecting_phrases() {
+        Some(phrases) => Proposals::merge(&counted, &phrases),
+        None => Proposals::default(),
+    };
+    let mut reader = CandidateReader::new(conn)?;
+    for node in &kept.nodes {
+        let key = node.key();
+        if let Some(conversation) = names.get(&conversation_number(key))
+            && reader.offer(&mut ranking, conversation, key)?.is_break()
+        {
+            return finish(&mut reader, ranking, &names);
         }
-        offer_node(conn, &mut ranking, &mut walker, conversation, node)
-    })?;
+    }
+    if !kept.is_whole {
+        let proposal = IndexProposal::from_alternatives(&ranking.index_alternatives());
+        let last = kept.nodes.last();
+        area.for_each_match(conn, &proposal, |conversation, node| {
+            if last.is_some_and(|last| node <= *last) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let key = node.key();
+            let name = names.entry(conversation_number(key));
+            name.or_insert_with(|| conversation.clone());
+            reader.offer(&mut ranking, conversation, key)
+        })?;
+    }
+    finish(&mut reader, ranking, &names)
+}
+
+/// Reads the neighbours that may be hits, and makes the page.
+fn finish(
+    reader: &mut CandidateReader<'_>,
+    mut ranking: Ranking<i64>,
+    names: &BTreeMap<u32, ConversationId>,
+) -> Result<SearchPage, RowError> {
     for key in ranking.neighbours_to_read() {
-        let no = u32::try_from(key >> 32).ok();
-        if let Some(conversation) = no.and_then(|no| found.get(&no))
-            && let Some(node) = read_undamaged(conn, key)?
+        if let Some(conversation) = names.get(&conversation_number(key))
+            && let Some(node) = reader.read_undamaged(key)?
         {
             ranking.add_neighbour(conversation, key, &node);
         }
@@ -323,22 +356,26 @@ pub(crate) fn search_nodes(
     Ok(ranking.into_page())
 }
 
-/// Counts the nodes of a proposal, up to `limit`.
-fn count_matches(
+/// Returns the nodes of a proposal that are visited first, up to `limit`.
+fn newest_matches(
     conn: &Connection,
     area: &SearchArea,
     proposal: &IndexProposal,
     limit: usize,
-) -> Result<usize, RowError> {
-    let mut count = 0;
-    area.for_each_match(conn, proposal, |_, _| {
-        count += 1;
-        Ok(match count < limit {
+    names: &mut BTreeMap<u32, ConversationId>,
+) -> Result<PhraseNodes, RowError> {
+    let mut found = PhraseNodes::new(proposal);
+    area.for_each_match(conn, proposal, |conversation, node| {
+        let name = names.entry(conversation_number(node.key()));
+        name.or_insert_with(|| conversation.clone());
+        found.nodes.push(node);
+        Ok(match found.nodes.len() < limit {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         })
     })?;
-    Ok(count)
+    found.is_whole = found.nodes.len() < limit;
+    Ok(found)
 }
 
 /// Returns whether a node's key is in one of a path's stretches, which are sorted.
@@ -349,88 +386,6 @@ fn contains_row(path: &[Stretch], id: i64) -> bool {
     stretch.is_some_and(|stretch| seq - stretch.seq <= stretch.to - stretch.from)
 }
 
-fn offer_node(
-    conn: &Connection,
-    ranking: &mut Ranking<i64>,
-    walker: &mut PathWalker,
-    conversation: &ConversationId,
-    key: i64,
-) -> Result<ControlFlow<()>, RowError> {
-    let mut statement = conn.prepare_cached(&node_row::at_sql())?;
-    let mut rows = statement.query([key])?;
-    let Some(row) = rows.next()? else {
-        return Ok(ControlFlow::Continue(()));
-    };
-    let node = decode_undamaged(row)?;
-    let node =
-        node.filter(|node| ranking.matches_filters(node.kind, node.audience, node.created_ms));
-    let Some(node) = node else {
-        return Ok(ControlFlow::Continue(()));
-    };
-    let mut before = [None, None];
-    if ranking.uses_neighbours()
-        && let Some((columns, _)) = NodeColumns::from_row(row)?
-    {
-        let no = u32::try_from(key >> 32).unwrap_or(u32::MAX);
-        for (distance, before) in (1..).zip(&mut before) {
-            *before = match walker.find_key_before(conn, no, columns.position(), distance) {
-                // A damaged segment costs the neighbours and not the search.
-                Err(RowError::Store(_)) => None,
-                found => found?,
-            };
-        }
-    }
-    let candidate = SearchCandidate::from_node(conversation, &node);
-    Ok(ranking.examine_candidate(&candidate, NodePlace { key, before }))
-}
-
-fn read_undamaged(conn: &Connection, key: i64) -> Result<Option<Node>, RowError> {
-    let mut statement = conn.prepare_cached(&node_row::at_sql())?;
-    let mut rows = statement.query([key])?;
-    Ok(rows.next()?.map(decode_undamaged).transpose()?.flatten())
-}
-
 fn parse_conversation_id(id: String) -> Result<ConversationId, RowError> {
     ConversationId::new(id).map_err(|error| corrupt_error(error.to_string()))
-}
-
-/// Which nodes may match a query, as far as the index can tell.
-enum IndexProposal {
-    Nothing,
-    /// All nodes that are not redacted.
-    AllNodes,
-    /// Nodes that match an FTS5 expression.
-    Matches(String),
-}
-
-impl IndexProposal {
-    /// Returns the nodes that satisfy all conditions of at least one of these lists.
-    fn from_alternatives(alternatives: &[Vec<IndexCondition<'_>>]) -> Self {
-        if alternatives.is_empty() {
-            Self::Nothing
-        } else if alternatives.iter().any(Vec::is_empty) {
-            Self::AllNodes
-        } else {
-            Self::Matches(match_expression(alternatives))
-        }
-    }
-}
-
-/// Builds the FTS5 expression of the alternatives. Terms contain no quotes, so none can end the
-/// string.
-fn match_expression(alternatives: &[Vec<IndexCondition<'_>>]) -> String {
-    let conditions = |alternative: &Vec<IndexCondition<'_>>| {
-        let conditions = alternative.iter().map(|condition| {
-            let term = condition.term;
-            match condition.extent {
-                ConditionExtent::Whole => format!("\"{term}\""),
-                ConditionExtent::Prefix => format!("\"{term}\"*"),
-                ConditionExtent::Stem => format!("(\"{term}\" OR \"{STEM_MARK}{term}\")"),
-            }
-        });
-        format!("({})", conditions.collect::<Vec<_>>().join(" AND "))
-    };
-    // In parentheses, because of the precedence of AND and OR.
-    let alternatives: Vec<String> = alternatives.iter().map(conditions).collect();
-    alternatives.join(" OR ")
 }

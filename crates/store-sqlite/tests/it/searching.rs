@@ -58,7 +58,7 @@ async fn redacted_terms_leave_the_file() {
     let chat = Chat::start(Arc::clone(&store) as Arc<dyn Store>).await;
     say_secrets(&chat).await;
     assert_eq!(found(&store, &chat, "xylophone").await, 2);
-    assert!(has(&path, "xylophone"));
+    assert!(has(&path, "xylophon"));
     let request = RedactRequest {
         nodes: vec![node("a Xylophone"), node("the Xylophone again")],
         values: Vec::new(),
@@ -72,7 +72,7 @@ async fn redacted_terms_leave_the_file() {
     assert_eq!(found(&store, &chat, "xylophone").await, 0);
     assert_eq!(found(&store, &chat, "redacted").await, 0);
     assert_eq!(found(&store, &chat, "number7 3").await, 1);
-    assert!(!has(&path, "xylophone"));
+    assert!(!has(&path, "xylophon"));
     // Nor does a new index bring them back.
     store.rebuild_search().await.unwrap();
     assert_eq!(found(&store, &chat, "redacted").await, 0);
@@ -91,14 +91,14 @@ async fn deleted_terms_leave_the_file() {
         let items = (0..20).map(|m| item(&format!("something else, {n} and {m}")));
         other.append_to_tip("main", items.collect()).await.unwrap();
     }
-    assert!(has(&path, "xylophone"));
+    assert!(has(&path, "xylophon"));
     store
         .delete_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
     assert_eq!(found(&store, &chat, "xylophone").await, 0);
     assert_eq!(found(&store, &chat, "else").await, 800);
-    assert!(!has(&path, "xylophone"));
+    assert!(!has(&path, "xylophon"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

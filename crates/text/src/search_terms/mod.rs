@@ -10,8 +10,8 @@
 //!   of a run alone, so that each character starts a term.
 //! * Emoji and signs are terms by themselves; other punctuation separates.
 //! * A term is cut after [`TERM_BYTES`], not counting a suffix `++` or `#`.
-//! * An index also gets the stem of each word that differs from it, behind [`STEM_MARK`]. Stems stand beside words: a
-//!   phrase or a beginning is looked for in the words alone.
+//! * An index has the stem of each word, and the word too where the stem would not find it by its beginnings
+//!   ([`index_terms_of`]). Whether a text has the word itself is decided by the text.
 //!
 //! Not here: which text of an item is searched, and how a query is parsed.
 
@@ -19,13 +19,15 @@ mod fold;
 mod question_words;
 mod stem;
 
+use std::borrow::Cow;
+
 use fold::{FoldedClass, fold_char};
 pub use question_words::{content_of, is_function_word};
-pub use stem::{STEM_MARK, WordStem, stem_word};
+pub use stem::{WordStem, index_terms_of, literal_index_term, stem_word, stems_within};
 use unicode_normalization::char::compose;
 
 /// The version of the rule. An index built with another version has to be rebuilt.
-pub const TERMS_VERSION: u32 = 2;
+pub const TERMS_VERSION: u32 = 3;
 
 /// Maximum length of a term in bytes.
 pub const TERM_BYTES: usize = 64;
@@ -104,7 +106,7 @@ pub fn visit_terms(text: &str, purpose: Purpose, mut visit: impl FnMut(Term<'_>)
     cutter.finish_term();
 }
 
-/// Returns the distinct terms of `text` for an index, with the stems of its words, sorted and separated by spaces.
+/// Returns the distinct terms of `text` for an index, with stems for words, sorted and separated by spaces.
 #[must_use]
 pub fn index_terms(text: &str) -> String {
     let mut all = String::new();
@@ -112,31 +114,16 @@ pub fn index_terms(text: &str) -> String {
     visit_terms(text, Purpose::Index, |term| {
         let start = all.len();
         all.push_str(term.text);
-        places.push((start..all.len(), term.shape));
+        places.push(start..all.len());
     });
     let each = places.into_iter();
-    let mut distinct: Vec<(&str, TermShape)> = each
-        .filter_map(|(at, shape)| Some((all.get(at)?, shape)))
-        .collect();
-    distinct.sort_unstable_by_key(|(term, _)| *term);
-    distinct.dedup_by_key(|(term, _)| *term);
+    let mut distinct: Vec<&str> = each.filter_map(|at| all.get(at)).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
     // After the words are distinct: stemming costs more than cutting.
-    let words = distinct
-        .iter()
-        .filter(|(_, shape)| *shape == TermShape::Word);
-    let mut stems: Vec<String> = words
-        .filter_map(|(word, _)| {
-            let stem = stem_word(word)?;
-            (stem != *word).then(|| format!("{STEM_MARK}{stem}"))
-        })
-        .collect();
-    stems.sort_unstable();
-    stems.dedup();
-    let stems = stems.iter().map(String::as_str);
-    // The mark sorts before letters and digits, so the whole list is sorted too.
-    let terms: Vec<&str> = stems
-        .chain(distinct.iter().map(|(term, _)| *term))
-        .collect();
+    let mut terms: Vec<Cow<'_, str>> = distinct.into_iter().flat_map(index_terms_of).collect();
+    terms.sort_unstable();
+    terms.dedup();
     terms.join(" ")
 }
 
@@ -462,11 +449,11 @@ mod tests {
     }
 
     #[test]
-    fn stems_are_beside_the_words_that_differ() {
+    fn stems_stand_for_words() {
         for (text, expected) in [
-            ("The gloves glove", "+glove glove gloves the"),
-            ("went to c++ v2", "+go c c++ to v2 went"),
-            ("東京 tests", "+test tests 京 東京"),
+            ("The gloves glove", "glove the"),
+            ("went to c++ v2", "c c++ go to v2 went"),
+            ("東京 tests", "test 京 東京"),
         ] {
             assert_eq!(index_terms(text), expected, "{text}");
         }

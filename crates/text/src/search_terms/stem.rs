@@ -5,14 +5,27 @@
 //! too, which only joins words that one query may as well find; the words themselves stay searchable.
 //! Irregular English forms (`went`, `children`) have the stem of their base.
 //!
-//! Not here: which words are stemmed ([`index_terms`](super::index_terms) for texts, the query's rule for questions).
+//! An index has the stem of each word. It has the word too where a search for a beginning could not find it by its stem
+//! ([`index_terms_of`]): two terms for each word would make an index a third larger.
+//!
+//! Not here: which words of a question are looked for by their stems (the query's rule).
 
 use std::borrow::Cow;
 
 use frostem::{Algorithm, Stemmer};
 
-/// First character of a stem in an index. No term of a text begins with it: `+` and `#` only end terms.
-pub const STEM_MARK: char = '+';
+/// Endings of words of which an index has the stem alone, if the stem is the word without it. Inflections and the most
+/// frequent derivations of English: three quarters of all words that differ from their stems.
+const PLAIN_ENDINGS: [&str; 13] = [
+    "al", "ation", "ations", "d", "e", "ed", "er", "ers", "es", "ing", "ion", "ly", "s",
+];
+
+/// Length of the longest of them.
+const LONGEST_ENDING: usize = 6;
+
+/// Smallest length of a stem that stands alone, in bytes. Shorter ones are words that most texts have: a beginning is
+/// also looked for as the stems within it.
+const SHORTEST_ALONE: usize = 3;
 
 /// Smallest length of a word with a stem, in characters.
 const SHORTEST: usize = 2;
@@ -230,22 +243,96 @@ impl WordStem {
         })
     }
 
-    /// Returns the stem without its mark.
+    /// Returns the stem.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.stem
     }
 
-    /// Whether a folded word has this stem, or is it.
+    /// Returns beginnings of which each word with this stem has one; an empty one stands for any.
+    pub fn beginnings(&self) -> impl Iterator<Item = &str> {
+        let shared = self.stem.get(..self.shared).unwrap_or_default();
+        [shared].into_iter().chain(self.forms.iter().copied())
+    }
+
+    /// Whether a folded word has this stem.
     #[must_use]
     pub fn matches(&self, word: &str) -> bool {
         // Stemming each word of a thousand texts would cost more than the rest of a search. Stemmers cut endings and
         // change at most the last character that stays, so nearly all words are told apart by their beginning.
         let shared = self.stem.as_bytes().get(..self.shared);
         match word.as_bytes().get(..self.shared) == shared {
-            true => word == self.stem || stem_word(word).as_deref() == Some(self.stem.as_str()),
+            true => stem_word(word).as_deref() == Some(self.stem.as_str()),
             false => self.forms.contains(&word),
         }
+    }
+}
+
+/// Returns the terms that an index has of a folded word: its stem, and the word itself unless the stem stands for it.
+///
+/// ```
+/// use contexture_text::search_terms::index_terms_of;
+///
+/// let terms = |word| index_terms_of(word).collect::<Vec<_>>();
+/// assert_eq!(terms("gloves"), ["glove"]);
+/// assert_eq!(terms("went"), ["go", "went"]);
+/// assert_eq!(terms("42"), ["42"]);
+/// ```
+pub fn index_terms_of(word: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let stem = stem_word(word).filter(|stem| stem != word);
+    let has_word = stem
+        .as_ref()
+        .is_none_or(|stem| !stands_for_word(stem, word));
+    stem.into_iter()
+        .chain(has_word.then_some(Cow::Borrowed(word)))
+}
+
+/// Returns the term by which an index is asked for a folded word as it stands: its stem, if the index has no other term
+/// of it. Other words may have that term too.
+#[must_use]
+pub fn literal_index_term(word: &str) -> Cow<'_, str> {
+    index_terms_of(word).last().unwrap_or(Cow::Borrowed(word))
+}
+
+/// Returns the stems by which an index may have words with this beginning, and which do not begin so themselves: at most
+/// seven.
+///
+/// ```
+/// use contexture_text::search_terms::stems_within;
+///
+/// assert_eq!(stems_within("gloves").collect::<Vec<_>>(), ["glove", "glov"]);
+/// assert_eq!(stems_within("city").collect::<Vec<_>>(), ["citi"]);
+/// assert_eq!(stems_within("haven").count(), 0);
+/// ```
+pub fn stems_within(beginning: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    // Words with other characters have no stem that stands alone.
+    let is_plain = beginning.bytes().all(|byte| byte.is_ascii_lowercase());
+    let first = beginning
+        .len()
+        .saturating_sub(LONGEST_ENDING)
+        .max(SHORTEST_ALONE);
+    let cut = (first..beginning.len()).rev().filter_map(|at| {
+        let (stem, ending) = beginning.split_at_checked(at)?;
+        let may_end_so = PLAIN_ENDINGS.iter().any(|plain| plain.starts_with(ending));
+        may_end_so.then_some(Cow::Borrowed(stem))
+    });
+    let replaced = beginning.strip_suffix('y');
+    let replaced = replaced.map(|shared| Cow::Owned(format!("{shared}i")));
+    cut.chain(replaced).filter(move |_| is_plain)
+}
+
+/// Whether an index has no other term of a word than its stem: by it, the word is found by each of its beginnings too
+/// ([`stems_within`]).
+fn stands_for_word(stem: &str, word: &str) -> bool {
+    if stem.len() < SHORTEST_ALONE {
+        return false;
+    }
+    match word.strip_prefix(stem) {
+        Some(ending) => PLAIN_ENDINGS.contains(&ending),
+        // As in *city* and *citi*.
+        None => stem
+            .strip_suffix('i')
+            .is_some_and(|shared| word.strip_suffix('y') == Some(shared)),
     }
 }
 
@@ -287,6 +374,68 @@ fn restore_short_i(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whatever a word is searched by, the index proposes it: its stem, the word, and each beginning of it.
+    #[test]
+    fn words_are_found_by_what_an_index_has_of_them() {
+        let stems = ["glov", "citi", "run", "gener", "hav", "go", "univers", "a"];
+        let endings = [
+            "", "e", "y", "i", "ns", "ational", "ously", "iness", "ement",
+        ];
+        let made = stems.iter().flat_map(|stem| {
+            let endings = PLAIN_ENDINGS.iter().chain(&endings);
+            endings.map(move |ending| format!("{stem}{ending}"))
+        });
+        let others = [
+            "city",
+            "cities",
+            "visibility",
+            "dying",
+            "c++",
+            "42",
+            "книги",
+            "東京",
+            "v1s",
+        ];
+        let irregular = IRREGULAR.iter().map(|(form, _)| (*form).to_owned());
+        let mut alone = 0;
+        for word in made.chain(others.map(str::to_owned)).chain(irregular) {
+            let terms: Vec<_> = index_terms_of(&word).collect();
+            alone += usize::from(!terms.contains(&Cow::Borrowed(word.as_str())));
+            if let Some(stem) = WordStem::of(&word) {
+                assert!(stem.matches(&word), "{word}");
+                assert!(terms.iter().any(|term| term == stem.as_str()), "{word}");
+            }
+            assert!(terms.contains(&literal_index_term(&word)), "{word}");
+            for (at, c) in word.char_indices() {
+                let beginning = &word[..at + c.len_utf8()];
+                let found = terms.iter().any(|term| {
+                    term.starts_with(beginning) || stems_within(beginning).any(|stem| stem == *term)
+                });
+                assert!(found, "{word} by {beginning}: {terms:?}");
+            }
+        }
+        assert!(alone > 60, "{alone}");
+    }
+
+    #[test]
+    fn few_stems_are_looked_for_within_a_beginning() {
+        for (beginning, expected) in [
+            ("haven", &[][..]),
+            ("without", &[]),
+            ("theory", &["theori"]),
+            ("organizations", &["organization", "organiz"]),
+            ("see", &[]),
+            ("v1ed", &[]),
+            ("книги", &[]),
+        ] {
+            let found: Vec<_> = stems_within(beginning).collect();
+            assert_eq!(found, expected, "{beginning}");
+            assert!(found.len() <= LONGEST_ENDING + 1, "{beginning}");
+        }
+        let longest = PLAIN_ENDINGS.iter().map(|ending| ending.len()).max();
+        assert_eq!(longest, Some(LONGEST_ENDING));
+    }
 
     #[test]
     fn forms_of_a_word_have_one_stem() {

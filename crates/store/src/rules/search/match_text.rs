@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::idf::{IdfWeight, ONE};
 use super::query::{IndexCondition, Query, QueryPhrase, QueryTerm, TermExtent};
-use contexture_text::search_terms::{Purpose, Term, visit_terms};
+use contexture_text::search_terms::{Purpose, Term, index_terms_of, visit_terms};
 
 /// Match of a query in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,8 +70,10 @@ pub(super) fn has_any_phrase(query: &Query, text: &str) -> bool {
 pub(crate) fn phrases_with_all_terms(query: &Query, text: &str) -> Vec<bool> {
     let mut missing: Vec<Vec<IndexCondition<'_>>> = query.phrase_conditions();
     visit_terms(text, Purpose::Index, |term| {
-        for conditions in &mut missing {
-            conditions.retain(|wanted| !wanted.is_met_by_word(term.text));
+        for term in index_terms_of(term.text) {
+            for conditions in &mut missing {
+                conditions.retain(|wanted| !wanted.is_met_by(&term));
+            }
         }
     });
     missing.iter().map(Vec::is_empty).collect()
@@ -106,8 +108,17 @@ fn find_phrases(query: &Query, text: &str) -> QueryMatches {
     let wanted: Vec<&QueryTerm> = query.pieces.iter().flat_map(|piece| &piece.terms).collect();
     let mut occurrences: Vec<Vec<MatchRange>> = vec![Vec::new(); wanted.len()];
     let mut length: u64 = 0;
+    // Most words begin with other letters than the wanted ones, and this loop sees all words of a thousand texts.
+    let mut may_match = [false; 256];
+    wanted
+        .iter()
+        .for_each(|term| term.mark_first_bytes(&mut may_match));
     visit_terms(text, Purpose::Index, |term| {
         length += 1;
+        let first = term.text.bytes().next().unwrap_or_default();
+        if may_match.get(usize::from(first)) != Some(&true) {
+            return;
+        }
         for (wanted, occurrences) in wanted.iter().zip(&mut occurrences) {
             let Some(end) = wanted.end_in(&term) else {
                 continue;
@@ -145,6 +156,22 @@ fn bm25_score(times: u64, length: u64) -> u32 {
 }
 
 impl QueryTerm {
+    /// Marks the bytes with which the terms begin that may match.
+    fn mark_first_bytes(&self, may_match: &mut [bool; 256]) {
+        let mut mark = |text: &str| match text.bytes().next() {
+            Some(first) => {
+                if let Some(mark) = may_match.get_mut(usize::from(first)) {
+                    *mark = true;
+                }
+            }
+            None => may_match.fill(true),
+        };
+        match (&self.extent, &self.stem) {
+            (TermExtent::Stem, Some(stem)) => stem.beginnings().for_each(mark),
+            _ => mark(&self.text),
+        }
+    }
+
     /// Returns where the match ends, if the wanted term matches this term.
     fn end_in(&self, term: &Term<'_>) -> Option<usize> {
         match self.extent {

@@ -12,7 +12,7 @@
 //!    what matches, in the index's vocabulary.
 //! 3. `rank` takes the proposed nodes one by one as [`SearchCandidate`]s, newest first, asks
 //!    `match_text` whether and where they match, weighs rare terms by `idf`, lets `neighbours` add to
-//!    each other's scores, and cuts the page.
+//!    each other's scores, puts a newer statement before what it `replaced`, and cuts the page.
 //! 4. `snippet` cuts the excerpt that a hit shows.
 //!
 //! What is not here: SQL, the index itself, and the order in which a backend proposes.
@@ -23,14 +23,15 @@ mod match_text;
 mod neighbours;
 mod query;
 mod rank;
+mod replaced;
 mod searchable_text;
 mod slots;
 mod snippet;
 mod typed;
 
 pub use contexture_text::search_terms::{
-    Purpose, STEM_MARK, TERM_BYTES, TERMS_VERSION, Term, TermShape, index_terms, is_function_word,
-    stem_word, visit_terms,
+    Purpose, TERM_BYTES, TERMS_VERSION, Term, TermShape, index_terms, is_function_word, stem_word,
+    visit_terms,
 };
 pub(crate) use match_text::phrases_with_all_terms;
 pub use match_text::{TextMatch, match_all};

@@ -7,8 +7,6 @@
 //!
 //! Not here: own scores, and reading nodes.
 
-use std::collections::BTreeMap;
-
 /// Shares of the own score and of those of neighbours at distances one and two.
 const SHARES: [u32; 3] = [4, 3, 2];
 
@@ -22,72 +20,67 @@ pub struct NodePlace<K> {
     pub before: [Option<K>; 2],
 }
 
-/// Scores of nodes, by their keys.
+/// Scores of nodes, sorted by their keys: lists are built several times as fast as maps.
 #[derive(Debug)]
 pub(super) struct ScoreTable<K> {
-    own: BTreeMap<K, u32>,
+    own: Vec<(K, u32)>,
     /// Largest score lent to a node by a neighbour at distance one, and at distance two.
-    lent: BTreeMap<K, [u32; 2]>,
+    lent: Vec<(K, [u32; 2])>,
 }
 
 impl<K: Clone + Ord> ScoreTable<K> {
     pub(super) fn new() -> Self {
         Self {
-            own: BTreeMap::new(),
-            lent: BTreeMap::new(),
+            own: Vec::new(),
+            lent: Vec::new(),
         }
     }
 
     /// Computes what the examined nodes, with their own scores, lend each other and to the nodes
     /// before them.
-    pub(super) fn build<'a>(examined: impl Iterator<Item = (&'a NodePlace<K>, u32)> + Clone) -> Self
+    pub(super) fn build<'a>(examined: impl Iterator<Item = (&'a NodePlace<K>, u32)>) -> Self
     where
         K: 'a,
     {
-        let mut table = Self::new();
-        let mut parents: BTreeMap<&K, &K> = BTreeMap::new();
-        for (place, score) in examined.clone() {
-            table.own.insert(place.key.clone(), score);
+        let mut own: Vec<(K, u32)> = Vec::new();
+        let mut parents: Vec<(&K, &K)> = Vec::new();
+        // To the nodes before, whether they were examined or not.
+        let mut lent: Vec<(K, [u32; 2])> = Vec::new();
+        for (place, score) in examined {
+            own.push((place.key.clone(), score));
             let [first, second] = &place.before;
             parents.extend(first.as_ref().map(|first| (&place.key, first)));
             parents.extend(first.as_ref().zip(second.as_ref()));
+            lent.extend(first.clone().map(|key| (key, [score, 0])));
+            lent.extend(second.clone().map(|key| (key, [0, score])));
         }
-        // To the nodes before, whether they were examined or not.
-        for (place, score) in examined {
-            for (distance, before) in place.before.iter().enumerate() {
-                if let Some(before) = before {
-                    table.lend(before, distance, score);
-                }
-            }
-        }
+        own.sort_unstable();
+        parents.sort_unstable();
+        parents.dedup();
         // To the nodes after: those that were examined, and those that one of them names.
-        let mut receivers: Vec<K> = table.lent.keys().cloned().collect();
-        receivers.extend(table.own.keys().cloned());
+        let mut receivers: Vec<K> = lent.iter().map(|(key, _)| key.clone()).collect();
+        receivers.extend(own.iter().map(|(key, _)| key.clone()));
+        receivers.sort_unstable();
+        receivers.dedup();
         for key in receivers {
-            let mut before = parents.get(&key);
-            for distance in 0..2 {
-                let Some(parent) = before else { break };
-                if let Some(score) = table.own.get(*parent).copied() {
-                    table.lend(&key, distance, score);
-                }
-                before = parents.get(*parent);
+            let first = find(&parents, &&key).copied();
+            let second = first.and_then(|first| find(&parents, &first).copied());
+            let score = |before: Option<&K>| before.and_then(|key| find(&own, key).copied());
+            let scores = [score(first), score(second)].map(Option::unwrap_or_default);
+            if scores != [0, 0] {
+                lent.push((key, scores));
             }
         }
-        table
-    }
-
-    /// Lends a node a score; `distance` 0 stands for the node beside it.
-    fn lend(&mut self, to: &K, distance: usize, score: u32) {
-        let best = self.lent.entry(to.clone()).or_default();
-        if let Some(best) = best.get_mut(distance) {
-            *best = (*best).max(score);
+        Self {
+            own,
+            lent: merge_lent(lent),
         }
     }
 
     /// Returns the score of a node with what its neighbours lend it.
     pub(super) fn total(&self, key: &K) -> u32 {
-        let own = self.own.get(key).copied().unwrap_or(0);
-        let [beside, near] = self.lent.get(key).copied().unwrap_or_default();
+        let own = find(&self.own, key).copied().unwrap_or(0);
+        let [beside, near] = find(&self.lent, key).copied().unwrap_or_default();
         let shares = SHARES.into_iter().zip([own, beside, near]);
         shares.fold(0, |sum: u32, (share, score)| {
             sum.saturating_add(score.saturating_mul(share))
@@ -96,10 +89,30 @@ impl<K: Clone + Ord> ScoreTable<K> {
 
     /// Returns the nodes that were not examined and whose score is at least `least`.
     pub(super) fn newcomers(&self, least: u32) -> Vec<K> {
-        let unknown = self.lent.keys().filter(|key| !self.own.contains_key(key));
+        let keys = self.lent.iter().map(|(key, _)| key);
+        let unknown = keys.filter(|key| find(&self.own, key).is_none());
         let wanted = unknown.filter(|key| self.total(key) >= least);
         wanted.cloned().collect()
     }
+}
+
+/// Returns the value of a key in a sorted list.
+fn find<'a, K: Ord, V>(sorted: &'a [(K, V)], key: &K) -> Option<&'a V> {
+    let at = sorted.binary_search_by(|(other, _)| other.cmp(key)).ok()?;
+    sorted.get(at).map(|(_, value)| value)
+}
+
+/// Sorts what was lent by keys, and keeps the largest of each.
+fn merge_lent<K: Ord>(mut lent: Vec<(K, [u32; 2])>) -> Vec<(K, [u32; 2])> {
+    lent.sort_unstable();
+    lent.dedup_by(|(key, [beside, near]), (kept, best)| {
+        let is_same = key == kept;
+        if is_same {
+            *best = [best[0].max(*beside), best[1].max(*near)];
+        }
+        is_same
+    });
+    lent
 }
 
 #[cfg(test)]

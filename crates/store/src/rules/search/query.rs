@@ -11,10 +11,12 @@
 //!
 //! Not here: matching ([`match_text`](super::match_text)).
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use contexture_text::search_terms::{
-    Purpose, Term, TermShape, WordStem, content_of, is_function_word, visit_terms,
+    Purpose, Term, TermShape, WordStem, content_of, is_function_word, literal_index_term,
+    stems_within, visit_terms,
 };
 
 /// Largest number of conditions for an index; the rest of a long query is checked on the
@@ -47,9 +49,11 @@ pub(super) struct QueryPhrase {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QueryTerm {
     pub(super) offset: u32,
-    /// The wanted term; of a stem without its mark.
+    /// The wanted term, the beginning of it, or its stem.
     pub(super) text: String,
     pub(super) extent: TermExtent,
+    /// What an index is asked for.
+    index_term: String,
     /// The words that have the stem, with [`TermExtent::Stem`] only.
     pub(super) stem: Option<WordStem>,
 }
@@ -67,24 +71,30 @@ pub(super) enum TermExtent {
     Stem,
 }
 
-/// Condition that an index can check: a term that a text must have.
+/// Condition that an index can check: a term that it must have of a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IndexCondition<'a> {
-    /// The wanted term, the beginning of it, or a stem.
+    /// The wanted term, or the beginning of it.
     pub term: &'a str,
     /// Which terms satisfy the condition.
     pub extent: ConditionExtent,
-    /// The words that have the stem, with [`ConditionExtent::Stem`] only.
-    stem: Option<&'a WordStem>,
 }
 
-impl IndexCondition<'_> {
-    /// Whether a text with this word, not a stem, satisfies the condition.
-    pub(super) fn is_met_by_word(&self, word: &str) -> bool {
+impl<'a> IndexCondition<'a> {
+    /// Returns the other terms that satisfy a [`ConditionExtent::Prefix`], at most seven: stems that
+    /// stand for longer words.
+    pub fn other_terms(&self) -> impl Iterator<Item = Cow<'a, str>> + use<'a> {
+        let within = (self.extent == ConditionExtent::Prefix).then(|| stems_within(self.term));
+        within.into_iter().flatten()
+    }
+
+    /// Whether this term of an index satisfies the condition.
+    pub(super) fn is_met_by(&self, term: &str) -> bool {
         match self.extent {
-            ConditionExtent::Whole => word == self.term,
-            ConditionExtent::Prefix => word.starts_with(self.term),
-            ConditionExtent::Stem => self.stem.is_some_and(|stem| stem.matches(word)),
+            ConditionExtent::Whole => term == self.term,
+            ConditionExtent::Prefix => {
+                term.starts_with(self.term) || self.other_terms().any(|other| other == term)
+            }
         }
     }
 }
@@ -94,11 +104,8 @@ impl IndexCondition<'_> {
 pub enum ConditionExtent {
     /// The term itself.
     Whole,
-    /// Any term that begins with it.
+    /// Any term that begins with it, and [`IndexCondition::other_terms`].
     Prefix,
-    /// The term itself, or with [`STEM_MARK`](super::STEM_MARK) before it: an index has the stems
-    /// of those words that differ from theirs.
-    Stem,
 }
 
 impl Query {
@@ -151,7 +158,7 @@ impl Query {
     }
 
     /// Returns necessary conditions for a match. They are not sufficient: adjacency is not part of
-    /// them, nor are prefixes that are too short or too many for an index. None of them means that
+    /// them, nor is which form of a word a text has, nor are prefixes that are too short or too many for an index. None of them means that
     /// any text may match.
     #[must_use]
     pub fn index_conditions(&self) -> Vec<IndexCondition<'_>> {
@@ -189,6 +196,7 @@ impl Query {
             && last == TermShape::Word
         {
             wanted.extent = TermExtent::Beginning;
+            wanted.index_term.clone_from(&wanted.text);
         }
         self.push_new(piece);
     }
@@ -252,6 +260,7 @@ impl QueryTerm {
         Self {
             offset,
             text: term.text.to_owned(),
+            index_term: literal_index_term(term.text).into_owned(),
             extent: match term.shape {
                 TermShape::Character => TermExtent::FirstCharacter,
                 TermShape::Word | TermShape::Pair | TermShape::Symbol => TermExtent::Whole,
@@ -267,6 +276,7 @@ impl QueryTerm {
         match is_word.then(|| WordStem::of(term.text)).flatten() {
             Some(stem) => Self {
                 text: stem.as_str().to_owned(),
+                index_term: stem.as_str().to_owned(),
                 extent: TermExtent::Stem,
                 stem: Some(stem),
                 ..literal
@@ -288,13 +298,11 @@ fn collect_conditions<'a>(
     let all: BTreeSet<IndexCondition<'_>> = wanted
         .filter(|wanted| !is_too_short(wanted))
         .map(|wanted| IndexCondition {
-            term: &wanted.text,
+            term: &wanted.index_term,
             extent: match wanted.extent {
-                TermExtent::Whole => ConditionExtent::Whole,
+                TermExtent::Whole | TermExtent::Stem => ConditionExtent::Whole,
                 TermExtent::Beginning | TermExtent::FirstCharacter => ConditionExtent::Prefix,
-                TermExtent::Stem => ConditionExtent::Stem,
             },
-            stem: wanted.stem.as_ref(),
         })
         .collect();
     let (mut prefixes, mut conditions): (Vec<_>, Vec<_>) = all
@@ -442,7 +450,7 @@ mod tests {
             let asked = query.index_conditions().into_iter();
             let asked = asked.map(|one| match one.extent {
                 ConditionExtent::Prefix => format!("{}*", one.term),
-                ConditionExtent::Whole | ConditionExtent::Stem => one.term.to_owned(),
+                ConditionExtent::Whole => one.term.to_owned(),
             });
             assert_eq!(asked.collect::<Vec<_>>(), expected, "{text}");
         }

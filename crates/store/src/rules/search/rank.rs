@@ -5,14 +5,13 @@
 //! backend, of which those with a star do nothing with [`MatchMode::All`]:
 //!
 //! 1. [`Ranking::terms_to_count`], then [`Ranking::set_counts`] *
-//! 2. [`Ranking::index_alternatives`], then [`Ranking::examine_candidate`] for each node proposed
+//! 2. [`Ranking::index_alternatives`], or what was counted ([`Ranking::selecting_phrases`]), then [`Ranking::examine_candidate`] for each node proposed
 //! 3. [`Ranking::neighbours_to_read`], then [`Ranking::add_neighbour`] for each *
 //! 4. [`Ranking::into_page`]
 //!
 //! Not here: which conversations may be searched.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 use std::ops::{ControlFlow, Range};
 
 use contexture_ir::{Audience, ConversationId, MessageId, NodeId};
@@ -22,12 +21,12 @@ use super::idf::{IdfWeight, idf_weights};
 use super::match_text::{has_any_phrase, match_all, match_any};
 use super::neighbours::{NodePlace, ScoreTable};
 use super::query::{IndexCondition, Query};
+use super::replaced::{ExaminedText, mark_replaced};
 use super::searchable_text::searchable_text;
-use super::slots::{SlotStatement, find_statements};
 use super::snippet::build_snippet;
 use crate::contract::{
-    Error, HiddenContent, Hit, MatchMode, Node, NodeKind, ReplacingStatement, SearchCoverage,
-    SearchCursor, SearchLimits, SearchPage, SearchRequest,
+    Error, HiddenContent, Hit, MatchMode, Node, NodeKind, SearchCoverage, SearchCursor,
+    SearchLimits, SearchPage, SearchRequest,
 };
 use crate::rules::check::check_limit;
 
@@ -81,9 +80,6 @@ impl<'a> SearchCandidate<'a> {
     }
 }
 
-/// Number of best hits among which statements are compared. A constant: pages of one search must agree.
-const COMPARED_STATEMENTS: usize = 100;
-
 /// Number of phrases from which on a query is a question, whose answer may have none of its words.
 const QUESTION: usize = 3;
 
@@ -107,17 +103,6 @@ pub struct Ranking<K> {
     nodes: usize,
     bytes: usize,
     coverage: SearchCoverage,
-}
-
-/// A hit whose final score is not known yet.
-#[derive(Debug)]
-struct ExaminedText<K> {
-    place: NodePlace<K>,
-    /// The hit with its own score and without its snippet.
-    hit: Hit,
-    depth: u64,
-    text: String,
-    places: Vec<Range<usize>>,
 }
 
 impl<K: Clone + Ord> Ranking<K> {
@@ -206,6 +191,16 @@ impl<K: Clone + Ord> Ranking<K> {
             alternatives = vec![Vec::new()];
         }
         alternatives
+    }
+
+    /// Returns which phrases of [`Ranking::terms_to_count`] select nodes, each alone: a backend that kept the nodes it
+    /// counted need not ask its index again. `None` if nodes must satisfy several phrases at once, or nothing was counted.
+    #[must_use]
+    pub fn selecting_phrases(&self) -> Option<Vec<usize>> {
+        let is_one_of_many = self.request.words == MatchMode::Any && !self.query.has_required();
+        let phrases = self.weights.iter().enumerate();
+        let selecting = phrases.filter(|(_, weight)| weight.selects_nodes);
+        is_one_of_many.then(|| selecting.map(|(phrase, _)| phrase).collect())
     }
 
     /// Returns whether to examine a text that has these phrases of [`Ranking::terms_to_count`]; for
@@ -353,16 +348,11 @@ impl<K: Clone + Ord> Ranking<K> {
 
     /// Inserts a hit if it belongs on the page.
     fn insert_hit(&mut self, mut hit: Hit, text: &str, places: &[Range<usize>]) {
-        // Each page is cut from a new ranking, so a cursor is a position and no state is kept
-        // between pages.
-        let place = hit_cursor(&hit);
-        let is_on_page = |after| compare_cursors(&place, after) == Ordering::Greater;
-        if !self.request.after.as_ref().is_none_or(is_on_page) {
+        if !self.is_after_cursor(&hit) {
             return;
         }
-        let at = self
-            .hits
-            .partition_point(|other| compare_cursors(&hit_cursor(other), &place) == Ordering::Less);
+        let key = rank_key(&hit);
+        let at = self.hits.partition_point(|other| rank_key(other) < key);
         // One hit beyond the page is kept, to know that there is a next page.
         if at > self.request.limit {
             return;
@@ -373,18 +363,44 @@ impl<K: Clone + Ord> Ranking<K> {
         self.hits.truncate(self.request.limit.saturating_add(1));
     }
 
-    /// Returns the page with the best hits, and the cursor of the next page.
-    #[must_use]
-    pub fn into_page(mut self) -> SearchPage {
+    /// Whether a hit is of this page or a later one. Each page is cut from a new ranking, so a cursor is a position and no
+    /// state is kept between pages.
+    fn is_after_cursor(&self, hit: &Hit) -> bool {
+        let after = self.request.after.as_ref();
+        after.is_none_or(|after| rank_key(hit) > cursor_key(after))
+    }
+
+    /// Ranks the texts whose scores depend on each other.
+    fn rank_examined(&mut self) {
         let mut examined = std::mem::take(&mut self.examined);
         for one in &mut examined {
             one.hit.score = self.scores.total(&one.place.key);
         }
+        let by_rank = |examined: &mut Vec<ExaminedText<K>>| {
+            examined.sort_unstable_by(|a, b| rank_key(&a.hit).cmp(&rank_key(&b.hit)));
+        };
         // Best first: statements are compared among the best, and snippets are cut for few.
-        examined.sort_by_cached_key(|one| ByRank(hit_cursor(&one.hit)));
+        by_rank(&mut examined);
         mark_replaced(&mut examined);
-        for one in examined {
-            self.insert_hit(one.hit, &one.text, &one.places);
+        by_rank(&mut examined);
+        let on_page = examined
+            .into_iter()
+            .filter(|one| self.is_after_cursor(&one.hit));
+        // One more than the page, to know that there is a next one.
+        let on_page = on_page.take(self.request.limit.saturating_add(1));
+        self.hits = on_page
+            .map(|one| Hit {
+                snippet: build_snippet(&one.text, &one.places),
+                ..one.hit
+            })
+            .collect();
+    }
+
+    /// Returns the page with the best hits, and the cursor of the next page.
+    #[must_use]
+    pub fn into_page(mut self) -> SearchPage {
+        if self.request.words == MatchMode::Any {
+            self.rank_examined();
         }
         let mut hits = self.hits;
         // The extra hit only tells that there is a next page.
@@ -420,80 +436,30 @@ fn hit_cursor(hit: &Hit) -> SearchCursor {
     }
 }
 
-/// Marks statements that a newer one of the same person replaced, and ranks the newer at least as high.
-fn mark_replaced<K>(examined: &mut [ExaminedText<K>]) {
-    let mut by_slot: BTreeMap<String, Vec<(usize, SlotStatement)>> = BTreeMap::new();
-    // Neighbours without a match depend on the page, so they are left out.
-    let found = examined
-        .iter()
-        .enumerate()
-        .filter(|(_, one)| !one.places.is_empty());
-    for (number, one) in found.take(COMPARED_STATEMENTS) {
-        // Whose words something is, is a field of the item and never read from its text.
-        if one.hit.kind == NodeKind::User {
-            for (slot, statement) in find_statements(&one.text) {
-                by_slot.entry(slot).or_default().push((number, statement));
-            }
-        }
-    }
-    for mut statements in by_slot.into_values() {
-        // Of two at one time, the later on the path is the newer.
-        let age = |number: usize| {
-            examined
-                .get(number)
-                .map(|one| (one.hit.created_ms, one.depth))
-        };
-        statements.sort_by_key(|(number, _)| age(*number));
-        let mut score = 0;
-        for (place, (number, statement)) in statements.iter().enumerate() {
-            let newer = statements.iter().skip(place + 1);
-            let next = newer.clone().find(|(_, newer)| newer.replaces(statement));
-            let next = next.and_then(|(next, _)| examined.get(*next));
-            let next = next.map(|next| ReplacingStatement {
-                conversation: next.hit.conversation.clone(),
-                node: next.hit.node,
-                created_ms: next.hit.created_ms,
-            });
-            let Some(one) = examined.get_mut(*number) else {
-                continue;
-            };
-            if place > 0 {
-                one.hit.score = one.hit.score.max(score);
-            }
-            // What is not replaced lends no rank to what follows.
-            score = if next.is_some() {
-                one.hit.score.max(score)
-            } else {
-                0
-            };
-            one.hit.replaced = next;
-        }
-    }
+/// The order of hits: by score, best first, then newest first, then by conversation and id. The id makes the order total;
+/// otherwise a page could repeat or skip nodes of equal score and time.
+type RankKey<'a> = (Reverse<u32>, Reverse<i64>, &'a ConversationId, NodeId);
+
+fn rank_key(hit: &Hit) -> RankKey<'_> {
+    let Hit {
+        score, created_ms, ..
+    } = hit;
+    (
+        Reverse(*score),
+        Reverse(*created_ms),
+        &hit.conversation,
+        hit.node,
+    )
 }
 
-/// The order of hits.
-#[derive(PartialEq, Eq)]
-struct ByRank(SearchCursor);
-
-impl PartialOrd for ByRank {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for ByRank {
-    fn cmp(&self, other: &Self) -> Ordering {
-        compare_cursors(&self.0, &other.0)
-    }
-}
-
-/// Compares by score, best first, then newest first, then by conversation and id.
-fn compare_cursors(a: &SearchCursor, b: &SearchCursor) -> Ordering {
-    let key = |place: &SearchCursor| (Reverse(place.score), Reverse(place.created_ms));
-    key(a)
-        .cmp(&key(b))
-        .then_with(|| a.conversation.cmp(&b.conversation))
-        // The id makes the order total; otherwise a page could repeat or skip nodes of equal score
-        // and time.
-        .then_with(|| a.node.cmp(&b.node))
+fn cursor_key(cursor: &SearchCursor) -> RankKey<'_> {
+    let SearchCursor {
+        score, created_ms, ..
+    } = cursor;
+    (
+        Reverse(*score),
+        Reverse(*created_ms),
+        &cursor.conversation,
+        cursor.node,
+    )
 }
