@@ -676,7 +676,10 @@ fn seeded(part: u8, cases: u32) -> TestRunner {
         |_| std::hash::RandomState::new().hash_one(std::process::id()),
         |given| given.parse().unwrap(),
     );
-    eprintln!("CONTEXTURE_TEST_SEED={seed}");
+    #[expect(clippy::print_stderr, reason = "for whoever reads why a test failed")]
+    {
+        eprintln!("CONTEXTURE_TEST_SEED={seed}");
+    }
     let mut bytes = [part; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let config = ProptestConfig {

@@ -165,11 +165,6 @@ async fn forward_authorized(
     let body = RequestBody::read(app, &principal.owner, parts.headers.clone(), body).await?;
     let body = Arc::new(body);
     let endpoint = ModelEndpoint::from_request(&parts.method, target);
-    let counted_as = ProxiedAs(
-        endpoint
-            .as_ref()
-            .map_or("proxy", |endpoint| endpoint.format.as_str()),
-    );
     let query = PolicyQuery {
         target,
         endpoint: endpoint.as_ref(),
@@ -200,6 +195,7 @@ async fn forward_authorized(
         }
         None => {}
     }
+    let counted_as = counted_as(endpoint.as_ref());
     // Before capture begins, so that neither the store nor a rewrite ever sees a forbidden tool.
     let restrictions = Restrictions::of_policies(&choice, endpoint.as_ref(), is_redactable);
     let body = restrictions.restrict(app, &principal, body).await?;
@@ -241,6 +237,11 @@ async fn forward_authorized(
     response.extensions_mut().insert(principal);
     response.extensions_mut().insert(counted_as);
     Ok(response)
+}
+
+/// What the metrics of HTTP count a request as: the format of its call, or `proxy` if it calls no model.
+fn counted_as(endpoint: Option<&ModelEndpoint>) -> ProxiedAs {
+    ProxiedAs(endpoint.map_or("proxy", |endpoint| endpoint.format.as_str()))
 }
 
 /// What the policies of a request forbid to send: tools and secrets.
