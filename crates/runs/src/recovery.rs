@@ -4,9 +4,10 @@
 //! here. A run that waits for a decision is no orphan until all its calls are decided. A queued run is one that nobody has begun.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use contexture_engine::{Conversation, Engine, EngineError};
-use contexture_ir::{Owner, RunId};
+use contexture_engine::{Engine, EngineError};
+use contexture_ir::Owner;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 
@@ -77,41 +78,100 @@ pub async fn recover_runs(
         let branch = (entry.conversation.clone(), entry.branch.clone());
         branches.entry(branch).or_default().push(entry);
     }
-    let agent_of = &agent_of;
-    let each = branches
-        .into_values()
-        .map(|runs| recover_branch(engine, owner, runs, agent_of));
-    let each: Vec<_> = stream::iter(each).buffered(AT_ONCE).collect().await;
-    let mut recovered = each.into_iter().flatten().collect::<Vec<_>>();
+    let mut branches: Vec<Vec<RunEntry>> = branches.into_values().collect();
+    // Who has waited longest is next.
+    branches.sort_by_key(|runs| runs.first().map(|entry| entry.started_ms));
+    let mut recovered = Vec::new();
+    let busy = recover_branches(engine, owner, (branches, &agent_of), &mut recovered).await;
+    // Whether their drivers live is known after a while. All that could be taken up at once has been by then.
+    if let Some(dead_in) = busy.iter().map(|branch| branch.dead_in).max() {
+        tokio::time::sleep(dead_in).await;
+        let branches = busy.into_iter().map(|branch| branch.runs).collect();
+        recover_branches(engine, owner, (branches, &agent_of), &mut recovered).await;
+    }
     recovered.sort_by_key(|run: &Recovered| run.entry.started_ms);
     Ok(recovered)
 }
 
-/// Takes up the open runs of a branch, which are given in the order in which they began or were queued.
+/// A branch that another process drives, which may be dead.
+struct BusyBranch {
+    /// Time in which that shows.
+    dead_in: Duration,
+    /// The runs that are not taken up.
+    runs: Vec<RunEntry>,
+}
+
+/// Takes up the runs of branches, some at a time. Returns the branches whose drivers may be dead.
+async fn recover_branches(
+    engine: &Engine,
+    owner: &Owner,
+    (branches, agent_of): (Vec<Vec<RunEntry>>, &impl Fn(&str) -> Option<Agent>),
+    recovered: &mut Vec<Recovered>,
+) -> Vec<BusyBranch> {
+    let each = branches
+        .into_iter()
+        .map(|runs| recover_branch(engine, owner, runs, agent_of));
+    let each: Vec<_> = stream::iter(each).buffer_unordered(AT_ONCE).collect().await;
+    let mut busy = Vec::new();
+    for (taken_up, left) in each {
+        recovered.extend(taken_up);
+        busy.extend(left);
+    }
+    busy
+}
+
+/// What became of a run that was to be taken up.
+enum TakeUp {
+    Driven(Result<Turn, RunError>),
+    /// Another process drives it. If that may be dead, this is the time in which it shows.
+    Busy(Option<Duration>),
+    /// Another process has ended it since it was listed.
+    Gone,
+}
+
+/// Takes up the open runs of a branch, which are given in the order in which they began or were queued. Returns what became of
+/// them, and what is left if another process may have died with the branch.
 async fn recover_branch(
     engine: &Engine,
     owner: &Owner,
     runs: Vec<RunEntry>,
     agent_of: &impl Fn(&str) -> Option<Agent>,
-) -> Vec<Recovered> {
+) -> (Vec<Recovered>, Option<BusyBranch>) {
     let mut recovered = Vec::new();
     // A queued run would end one that was interrupted before it, so it waits until there is none.
     let mut is_free = true;
-    for entry in runs {
-        let can_go_on = match is_free || entry.status != RunStatus::Queued {
-            true => may_go_on(engine, owner, &entry).await,
-            false => Ok(false),
+    let mut runs = runs.into_iter();
+    while let Some(entry) = runs.next() {
+        if entry.status == RunStatus::Queued && !is_free {
+            continue;
+        }
+        let Some(agent) = agent_of(&entry.agent) else {
+            is_free = false;
+            continue;
         };
-        let outcome = match (can_go_on, agent_of(&entry.agent)) {
-            (Ok(true), Some(agent)) => recover_one(engine, owner, &entry, &agent).await,
-            (Ok(_), _) => None,
-            (Err(error), _) => Some(Err(error.into())),
+        let outcome = match may_go_on(engine, owner, &entry).await {
+            Ok(true) => match take_up(engine, owner, &entry, &agent).await {
+                TakeUp::Driven(outcome) => outcome,
+                TakeUp::Gone => continue,
+                TakeUp::Busy(Some(dead_in)) => {
+                    let runs = std::iter::once(entry).chain(runs).collect();
+                    return (recovered, Some(BusyBranch { dead_in, runs }));
+                }
+                TakeUp::Busy(None) => {
+                    is_free = false;
+                    continue;
+                }
+            },
+            Ok(false) => {
+                is_free = false;
+                continue;
+            }
+            Err(error) => Err(error.into()),
         };
-        is_free &=
-            matches!(&outcome, Some(Ok(turn)) if !matches!(turn.end, TurnEnd::Waiting { .. }));
-        recovered.extend(outcome.map(|outcome| Recovered { entry, outcome }));
+        is_free &= matches!(&outcome, Ok(turn) if !matches!(turn.end, TurnEnd::Waiting { .. }));
+        recovered.push(Recovered { entry, outcome });
     }
-    recovered
+    (recovered, None)
 }
 
 /// Whether there is something to do for the run: it was interrupted, or everything that it waits for is decided.
@@ -126,37 +186,24 @@ async fn may_go_on(engine: &Engine, owner: &Owner, entry: &RunEntry) -> Result<b
     }
 }
 
-/// Drives one run; `None` if another process does.
-async fn recover_one(
-    engine: &Engine,
-    owner: &Owner,
-    entry: &RunEntry,
-    agent: &Agent,
-) -> Option<Result<Turn, RunError>> {
+/// Takes up one run and drives it.
+async fn take_up(engine: &Engine, owner: &Owner, entry: &RunEntry, agent: &Agent) -> TakeUp {
     let (Some(id), Some(conversation)) = (entry.id(), &entry.conversation) else {
-        return None;
+        return TakeUp::Gone;
     };
-    let take_up = async || {
-        let chat = engine.conversation(conversation.as_str());
-        let chat = chat.owner(owner.as_str()).open().await?;
-        resume_when_free(&chat, id, agent).await
+    let chat = engine.conversation(conversation.as_str());
+    let chat = match chat.owner(owner.as_str()).open().await {
+        Ok(chat) => chat,
+        Err(error) => return TakeUp::Driven(Err(error.into())),
     };
-    match take_up().await {
-        Ok(mut run) => Some(run.drive().await),
-        Err(RunError::Busy { .. }) => None,
-        Err(error) => Some(Err(error)),
+    match Run::resume(&chat, id, agent).await {
+        Ok(mut run) => TakeUp::Driven(run.drive().await),
+        Err(RunError::Busy { dead_in, .. }) => TakeUp::Busy(dead_in),
+        // It may have ended since it was listed: other workers take up runs too.
+        Err(error @ RunError::ItemMismatch { .. }) => match RunEntry::load(&chat, id).await {
+            Ok(Some(now)) if !now.status.is_open() => TakeUp::Gone,
+            _ => TakeUp::Driven(Err(error)),
+        },
+        Err(error) => TakeUp::Driven(Err(error)),
     }
-}
-
-/// Resumes a run; if its driver may be dead, once more after the time in which that shows.
-async fn resume_when_free(chat: &Conversation, id: RunId, agent: &Agent) -> Result<Run, RunError> {
-    let busy = match Run::resume(chat, id, agent).await {
-        Err(RunError::Busy {
-            dead_in: Some(dead_in),
-            ..
-        }) => dead_in,
-        resumed => return resumed,
-    };
-    tokio::time::sleep(busy).await;
-    Run::resume(chat, id, agent).await
 }

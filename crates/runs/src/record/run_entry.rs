@@ -5,7 +5,7 @@
 
 use contexture_engine::{Conversation, Engine, EngineError, RunScope};
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner, Raw, RunId};
-use contexture_store::{ExpectedVersion, KeyScope, PutEntry};
+use contexture_store::{Error as StoreError, ExpectedVersion, KeyScope, PutEntry};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{RunBudget, RunUsage};
@@ -177,11 +177,33 @@ impl RunEntry {
         chat: &Conversation,
         run: RunId,
     ) -> Result<(), EngineError> {
+        self.put(chat, run, ExpectedVersion::Any).await
+    }
+
+    /// Stores the entry of a run that has none. Returns whether it has none.
+    pub(crate) async fn store_new_entry(
+        &self,
+        chat: &Conversation,
+        run: RunId,
+    ) -> Result<bool, EngineError> {
+        match self.put(chat, run, ExpectedVersion::Absent).await {
+            Ok(()) => Ok(true),
+            Err(EngineError::Store(StoreError::VersionConflict { .. })) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn put(
+        &self,
+        chat: &Conversation,
+        run: RunId,
+        expect: ExpectedVersion,
+    ) -> Result<(), EngineError> {
         let put = PutEntry {
             key: entry_key(run),
             // Only strings and numbers, so this cannot fail.
             value: Some(serde_json::to_vec(self).unwrap_or_default().into()),
-            expect: ExpectedVersion::Any,
+            expect,
             at_ms: chat.engine().now_ms(),
         };
         let scope = KeyScope::Conversation(chat.id().clone());

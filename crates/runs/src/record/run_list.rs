@@ -25,7 +25,7 @@ pub struct RunQuery {
     pub agent: Option<String>,
     /// Only runs without a parent.
     pub roots_only: bool,
-    /// Largest number of runs of a page; `None` for no limit.
+    /// Largest number of runs of a page, at least 1; `None` for no limit.
     pub limit: Option<usize>,
     /// Where the page before ended; `None` for the first page.
     pub after: Option<RunCursor>,
@@ -149,7 +149,7 @@ pub async fn list_runs_with(
             };
             found.insert(Reverse(place), entry);
             // The oldest goes, so that a page of any list of any length takes the memory of a page.
-            if query.limit.is_some_and(|limit| found.len() > limit) {
+            if query.limit.is_some_and(|limit| found.len() > limit.max(1)) {
                 found.pop_last();
                 has_more = true;
             }

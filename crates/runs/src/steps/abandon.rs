@@ -53,7 +53,8 @@ pub(crate) async fn abandon_claimed(
     let Some(id) = entry.id() else {
         return Ok(entry);
     };
-    let was_queued = entry.status == RunStatus::Queued;
+    // The entry of one that was begun a moment ago may still say that it is queued, or its input not be cleared yet.
+    let may_have_input = entry.status != RunStatus::Waiting;
     // Children first: a crash in between leaves a run that is still open, and is abandoned again.
     for child in list_runs(chat.engine(), chat.owner(), Some(chat)).await? {
         let is_child = child.parent.as_deref() == Some(entry.run.as_str());
@@ -68,8 +69,7 @@ pub(crate) async fn abandon_claimed(
     };
     let entry = ended.apply_to_entry(entry);
     entry.store_entry(chat, id).await?;
-    // Of a queued run that nobody has taken up.
-    if was_queued {
+    if may_have_input {
         clear_input(chat, id).await;
     }
     Ok(entry)

@@ -26,7 +26,7 @@ pub(crate) async fn begin(
 ) -> Result<LiveRun, RunError> {
     let mut claim = claim_branch(chat).await?;
     let id = chat.engine().new_run_id();
-    match begin_claimed(&claim, agent, id, input).await {
+    match begin_claimed(&claim, agent, (id, input), Interrupted::Abandon).await {
         Ok(mut run) => {
             run.claim = Some(claim);
             Ok(run)
@@ -38,6 +38,15 @@ pub(crate) async fn begin(
     }
 }
 
+/// What becomes of a run that was interrupted on the branch where another begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interrupted {
+    /// It is abandoned: the person went on without it.
+    Abandon,
+    /// It goes on first, and no other begins: nobody has seen yet that it was interrupted.
+    GoesFirst,
+}
+
 /// Starts the run of this id on a branch that is claimed. The claim stays with the caller.
 ///
 /// # Errors
@@ -45,10 +54,10 @@ pub(crate) async fn begin(
 pub(crate) async fn begin_claimed(
     claim: &BranchClaim,
     agent: &Agent,
-    id: RunId,
-    input: Vec<Item>,
+    (id, input): (RunId, Vec<Item>),
+    interrupted: Interrupted,
 ) -> Result<LiveRun, RunError> {
-    let copied = settle_open_runs(claim, agent, id).await?;
+    let copied = settle_open_runs(claim, agent, id, interrupted).await?;
     let chat = agent.view_of(claim.conversation());
     let record = RunRecord {
         agent: agent.name.clone(),
@@ -137,23 +146,31 @@ async fn settle_open_runs(
     claim: &BranchClaim,
     agent: &Agent,
     begins: RunId,
+    interrupted: Interrupted,
 ) -> Result<Vec<StateChange>, RunError> {
     let chat = claim.conversation();
     let state = runs_state_of_branch(chat).await?;
     let mut changes = Vec::new();
+    // A child's branch carries its parent's state too: the innermost run is the one that the program was in.
+    let mut taken_over: Option<(u32, RunId)> = None;
     for id in state.root.keys().filter_map(open_run_of_key) {
         let Some(entry) = RunEntry::load(chat, id).await? else {
             continue;
         };
         if entry.branch != chat.branch().as_str() {
-            changes.extend(take_over_state(&state, id, begins)?);
+            changes.extend(remove_state(&state, id));
+            // Another agent has a state of its own.
+            if agent.check_name(&entry.agent).is_ok() {
+                taken_over = taken_over.max(Some((entry.depth, id)));
+            }
             continue;
         }
         if !entry.status.is_open() {
             continue;
         }
         let calls = waiting_calls(chat.engine(), chat.owner(), &entry).await?;
-        if !calls.is_empty() && agent.unfinished_run == UnfinishedRun::Refuse {
+        let refuses = agent.unfinished_run == UnfinishedRun::Refuse;
+        if interrupted == Interrupted::GoesFirst || (refuses && !calls.is_empty()) {
             return Err(RunError::Unfinished {
                 run: id,
                 agent: entry.agent,
@@ -162,24 +179,25 @@ async fn settle_open_runs(
         }
         abandon_claimed(claim, entry, "another turn began").await?;
     }
+    if let Some((_, of)) = taken_over
+        && let Some(value) = state.loaded_value(&state_key(of)?)
+    {
+        let key = state_key(begins)?;
+        changes.push(StateChange::put_entry(
+            key,
+            RUN_STATE_VERSION,
+            value.to_vec(),
+        ));
+    }
     Ok(changes)
 }
 
-/// Moves the program's own state of the run `of` to the run `begins`, and removes all else that the branch carries of it.
-fn take_over_state(
-    state: &NodeState,
-    of: RunId,
-    begins: RunId,
-) -> Result<Vec<StateChange>, RunError> {
+/// Removes all that the branch carries of a run.
+fn remove_state(state: &NodeState, of: RunId) -> Vec<StateChange> {
     let prefix = run_prefix(of);
     let keys = state.root.keys();
     let keys = keys.filter(|key| key.as_str().starts_with(&prefix));
-    let mut changes: Vec<_> = keys.cloned().map(StateChange::remove_entry).collect();
-    if let Some(value) = state.loaded_value(&state_key(of)?) {
-        let put = StateChange::put_entry(state_key(begins)?, RUN_STATE_VERSION, value.to_vec());
-        changes.push(put);
-    }
-    Ok(changes)
+    keys.cloned().map(StateChange::remove_entry).collect()
 }
 
 /// The state of runs at the branch's head.

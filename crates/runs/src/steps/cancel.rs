@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::RunError;
 use crate::execution::json_bytes;
-use crate::record::{RunEntry, cancel_key};
+use crate::record::{RunEntry, RunStatus, StoredRunEnd, cancel_key};
 use crate::steps::abandon::abandon_run;
+use crate::steps::queue::clear_input;
 use crate::tasks::Abort;
 
 /// Time between two looks for a request.
@@ -71,8 +72,11 @@ pub async fn cancel_run(
     }
     match abandon_run(chat, run, reason).await {
         Err(busy @ RunError::Busy { .. }) => {
-            let entry = RunEntry::load(chat, run).await?;
-            entry.ok_or(busy)
+            let entry = RunEntry::load(chat, run).await?.ok_or(busy)?;
+            match entry.status {
+                RunStatus::Queued => end_queued(chat, run, entry, reason).await,
+                _ => Ok(entry),
+            }
         }
         Ok(entry) => {
             clear_request(chat, run).await;
@@ -80,6 +84,20 @@ pub async fn cancel_run(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Ends a queued run behind one that is driven. Whoever begins it at this moment finds the request.
+async fn end_queued(
+    chat: &Conversation,
+    run: RunId,
+    entry: RunEntry,
+    reason: &str,
+) -> Result<RunEntry, RunError> {
+    let now = chat.engine().now_ms();
+    let entry = StoredRunEnd::aborted_before_start(now, reason).apply_to_entry(entry);
+    entry.store_entry(chat, run).await?;
+    clear_input(chat, run).await;
+    Ok(entry)
 }
 
 /// Waits for a request to cancel the run, and aborts it. A store that fails meanwhile is asked again.

@@ -19,7 +19,7 @@ use crate::steps::store_output::batch_of_output;
 /// Stores the output, if its call is still open. `marker` is the start marker that was stored before the tool ran; `changes` are
 /// those that go with the output. Returns what the caller is told.
 pub(crate) async fn store_late_output(
-    run: &LiveRun,
+    run: &mut LiveRun,
     of: &UnansweredCalls,
     call: &UnansweredCall,
     output: FunctionCallOutput,
@@ -38,7 +38,7 @@ pub(crate) async fn store_late_output(
 }
 
 async fn try_store(
-    run: &LiveRun,
+    run: &mut LiveRun,
     of: &UnansweredCalls,
     call: &UnansweredCall,
     output: &FunctionCallOutput,
@@ -60,7 +60,9 @@ async fn try_store(
         changes.push(StateChange::remove_entry(key).with_condition(stands));
     }
     let item = Item::FunctionCallOutput(output.clone());
-    let batch = batch_of_output(run, of, call, vec![item]);
+    // As any other output: a guard may keep it from the model.
+    let items = run.session.on_append(vec![item]).await?;
+    let batch = batch_of_output(run, of, call, items);
     let at = AppendPoint::Tip {
         branch: run.chat.branch(),
     };

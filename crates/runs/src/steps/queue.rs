@@ -11,7 +11,7 @@ use crate::agent::Agent;
 use crate::error::RunError;
 use crate::execution::{LiveRun, json_bytes};
 use crate::record::{RunEntry, RunStatus, queued_input_key};
-use crate::steps::begin::begin_claimed;
+use crate::steps::begin::{Interrupted, begin_claimed};
 
 /// Asks for a run of the agent of this name on the handle's branch. It begins once a program that has the agent takes it up, by
 /// [`recover_runs`](crate::recover_runs) or [`Run::resume`](crate::Run::resume); until then it is listed as
@@ -78,8 +78,15 @@ pub async fn queue_run(
         pending_calls: Vec::new(),
         conversation: Some(chat.id().clone()),
     };
-    entry.store_entry(chat, run).await?;
-    Ok(entry)
+    if entry.store_new_entry(chat, run).await? {
+        return Ok(entry);
+    }
+    // The same call was made at the same time, and the run may have begun or ended since.
+    let stored = RunEntry::load(chat, run).await?.unwrap_or(entry);
+    if stored.status != RunStatus::Queued {
+        clear_input(chat, run).await;
+    }
+    Ok(stored)
 }
 
 /// Begins a queued run whose branch is claimed; `None` if the run has no input, so that it was not queued.
@@ -95,7 +102,7 @@ pub(crate) async fn begin_queued(
     let Some(input) = load_input(chat, id).await? else {
         return Ok(None);
     };
-    let run = begin_claimed(claim, agent, id, input).await?;
+    let run = begin_claimed(claim, agent, (id, input), Interrupted::GoesFirst).await?;
     clear_input(chat, id).await;
     Ok(Some(run))
 }

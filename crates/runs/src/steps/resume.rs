@@ -86,6 +86,10 @@ async fn resume_claimed(
 ) -> Result<Option<LiveRun>, RunError> {
     let chat = claim.conversation();
     if let Some(run) = load_run(chat, id, agent, Abort::new()).await? {
+        if entry.status != RunStatus::Waiting {
+            // A process may have died between the first append and this.
+            clear_input(chat, id).await;
+        }
         return Ok(Some(run));
     }
     // A process died between the end node and the entry, or between the entry and the first append. Only the entry
@@ -103,6 +107,10 @@ async fn resume_claimed(
             },
         },
     };
+    // Who stood still since the branch was looked at must not end what another has begun.
+    if !claim.is_current().await? {
+        return Err(RunError::Superseded { output: None });
+    }
     ended.apply_to_entry(entry).store_entry(chat, id).await?;
     clear_request(chat, id).await;
     clear_input(chat, id).await;

@@ -86,14 +86,17 @@ async fn run_until_cancelled(run: &mut LiveRun) -> Result<Turn, RunError> {
             return Err(error.into());
         }
     }
-    let work = pin!(run_to_end(run));
-    let watch = pin!(watch_for_cancel(chat.clone(), id, abort.clone()));
-    let ended = match select(work, watch).await {
-        Either::Left((ended, _)) => ended,
-        // It ends by its abort, and stores what is finished.
-        Either::Right(((), work)) => work.await,
+    let ended = {
+        let work = pin!(run_to_end(run));
+        let watch = pin!(watch_for_cancel(chat.clone(), id, abort.clone()));
+        match select(work, watch).await {
+            Either::Left((ended, _)) => ended,
+            // It ends by its abort, and stores what is finished.
+            Either::Right(((), work)) => work.await,
+        }
     };
-    if abort.reason().is_some() {
+    // Where its end could not be stored, whoever takes it up must still see that it was cancelled.
+    if abort.reason().is_some() && run.end.is_some() {
         clear_request(&chat, id).await;
     }
     ended

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use contexture_engine::{Conversation, Engine};
 use contexture_runs::{
-    Agent, Run, RunQuery, RunStatus, TurnEnd, cancel_run, list_runs, list_runs_with, queue_run,
-    recover_runs, run_turn_with_text,
+    Agent, Run, RunError, RunQuery, RunStatus, TurnEnd, cancel_run, list_runs, list_runs_with,
+    queue_run, recover_runs, run_turn_with_text,
 };
 use contexture_store::{MemoryStore, Store};
 use contexture_store_testkit::{Faulty, InjectedFault};
@@ -95,13 +95,13 @@ async fn a_queued_run_that_is_cancelled_never_begins() {
     let entry = cancel_run(&chat, id, "changed my mind").await.unwrap();
     assert_eq!(entry.status, RunStatus::Aborted);
     assert_eq!(entry.reason.as_deref(), Some("changed my mind"));
-    // While another run works on the branch, its end is stored once it would begin.
+    // Also while another run works on the branch.
     let model = model([saying("never")]);
     let agent = agent(&model);
     let working = Run::begin(&chat, &agent, [said("work")]).await.unwrap();
     let id = queue(&chat, "tester", "two").await;
     let entry = cancel_run(&chat, id, "too late").await.unwrap();
-    assert_eq!(entry.status, RunStatus::Queued);
+    assert_eq!(entry.status, RunStatus::Aborted);
     drop(working);
     assert!(Run::resume(&chat, id, &agent).await.is_err());
     let found = list_runs(chat.engine(), chat.owner(), None).await.unwrap();
@@ -212,5 +212,46 @@ async fn pages_of_runs_are_the_list_in_any_length() {
         })
         .await,
         2
+    );
+}
+
+/// What another program drives is no reason to keep what nobody wants any more.
+#[tokio::test]
+async fn a_queued_run_behind_a_driven_one_is_cancelled_at_once() {
+    let chat = chat().await;
+    let agent = agent(&model([saying("first"), saying("never")]));
+    let driven = Run::begin(&chat, &agent, [said("one")]).await.unwrap();
+    let queued = queue(&chat, "tester", "two").await;
+    let entry = cancel_run(&chat, queued, "nobody wants it").await.unwrap();
+    assert_eq!(entry.status, RunStatus::Aborted);
+    drop(driven);
+    let ended = recover(&chat, &[&agent]).await;
+    assert_eq!(ended.len(), 1, "{ended:?}");
+    assert_eq!(transcript(&chat).await, ["user one", "assistant first"]);
+}
+
+/// Also where it is resumed by its id: nobody has seen yet that the other was interrupted.
+#[tokio::test]
+async fn a_queued_run_ends_none_that_was_interrupted() {
+    let chat = chat().await;
+    let agent = agent(&model([saying("first"), saying("second")]));
+    let interrupted = Run::begin(&chat, &agent, [said("one")]).await.unwrap().id();
+    let queued = queue(&chat, "tester", "two").await;
+    let refused = Run::resume(&chat, queued, &agent).await.unwrap_err();
+    assert!(
+        matches!(&refused, RunError::Unfinished { run, .. } if *run == interrupted),
+        "{refused:?}"
+    );
+    let ended = recover(&chat, &[&agent]).await;
+    assert!(ended.iter().all(|run| run.outcome.is_ok()), "{ended:?}");
+    let said = transcript(&chat).await;
+    assert_eq!(
+        said,
+        [
+            "user one",
+            "assistant first",
+            "user two",
+            "assistant second"
+        ]
     );
 }

@@ -10,10 +10,11 @@ use crate::running::waiting;
 use crate::test_support::{Answer, Stand};
 
 /// The verbs that operation ids begin with.
-const VERBS: [&str; 28] = [
-    "activate", "append", "change", "check", "compile", "compress", "convert", "count", "create",
-    "decide", "delete", "describe", "diff", "drop", "explain", "export", "handle", "import",
-    "list", "read", "record", "render", "resolve", "restore", "rewind", "search", "set", "show",
+const VERBS: [&str; 30] = [
+    "activate", "append", "cancel", "change", "check", "compile", "compress", "convert", "count",
+    "create", "decide", "delete", "describe", "diff", "drop", "explain", "export", "handle",
+    "import", "list", "queue", "read", "record", "render", "resolve", "restore", "rewind",
+    "search", "set", "show",
 ];
 
 /// An operation of the API, with where it is.
@@ -195,13 +196,15 @@ impl Story {
     async fn send(&self, operation: &Operation, media_type: &str, example: &Value) -> Answer {
         let mut path = operation.example_path();
         let mut example = example.clone();
-        if operation.id() == "decide_call" {
+        if operation.path.contains("{run}") {
             path = Operation {
                 path: operation.path.replace("{run}", &self.run),
                 method: operation.method.clone(),
                 described: operation.described.clone(),
             }
             .example_path();
+        }
+        if operation.id() == "decide_call" {
             example["call"] = json!(self.call);
         }
         let body = match &example {
@@ -227,7 +230,10 @@ async fn every_body_has_an_example_that_is_accepted() {
         for (media_type, example) in operation.bodies() {
             let what = format!("{} as {media_type}", operation.id());
             assert!(!example.is_null(), "{what} has no example");
-            let answer = if operation.path.contains("{conversation}") {
+            // What is queued is queued in a conversation too.
+            let has_story =
+                operation.path.contains("{conversation}") || operation.id() == "queue_run";
+            let answer = if has_story {
                 let story = Story::new(&operations).await;
                 story.send(operation, &media_type, &example).await
             } else {

@@ -50,29 +50,32 @@ macro_rules! on_path {
     () => {
         "($8 IS NULL OR EXISTS (SELECT FROM unnest($8, $9, $10) \
          AS on_path (segment, first, last) WHERE on_path.segment = t.segment \
-         AND t.depth BETWEEN on_path.first AND on_path.last)) \
-         ORDER BY t.segment DESC, t.depth DESC LIMIT $6"
+         AND t.depth BETWEEN on_path.first AND on_path.last))"
     };
 }
 
 /// Proposals in one conversation. `OFFSET 0` keeps the planner from walking all of it for a word
 /// that few nodes have.
 const IN_CONVERSATION: &str = concat!(
-    "SELECT t.conversation, t.segment, t.depth FROM (SELECT t.conversation, t.segment, t.depth \
+    "SELECT t.conversation, t.segment, t.depth \
+     FROM (SELECT t.conversation, t.segment, t.depth, t.created_ms \
      FROM contexture.terms t WHERE t.conversation = $7 AND ",
     asked!(),
     " OFFSET 0) AS t WHERE ",
-    on_path!()
+    on_path!(),
+    // Branches grow side by side, so of all paths together only the time says which node is newer.
+    " ORDER BY t.created_ms DESC, t.segment DESC, t.depth DESC LIMIT $6"
 );
 
-/// The same, found by walking the nodes from the last one. `OFFSET 0` keeps the planner from asking
+/// The same on a path, found by walking the nodes from the last one: on one path that is the order of time. `OFFSET 0` keeps the planner from asking
 /// the index of terms, which would give all nodes that have a word.
 const FROM_END_OF_CONVERSATION: &str = concat!(
     "SELECT t.conversation, t.segment, t.depth FROM (SELECT * FROM contexture.terms \
      WHERE conversation = $7 ORDER BY segment DESC, depth DESC OFFSET 0) AS t WHERE ",
     asked!(),
     " AND ",
-    on_path!()
+    on_path!(),
+    " ORDER BY t.segment DESC, t.depth DESC LIMIT $6"
 );
 
 /// Proposals of an owner, of one resource or of all. `OFFSET 0` makes the planner scan the index
@@ -153,11 +156,22 @@ pub(crate) async fn search_nodes(
         return Ok(Err(unindexed));
     }
     let mut ranking = Ranking::new(request.clone(), limits);
-    let counts = count_alternatives(tx, owner, &area, &ranking).await?;
+    let walk_threshold = walk_threshold(&area, request, &ranking);
+    let counts = count_alternatives(tx, owner, (&area, walk_threshold), &ranking).await?;
     ranking.set_counts(&counts);
     if !ranking.index_alternatives().is_empty() {
         // One REPEATABLE READ transaction: counts, proposals and nodes are read from one snapshot.
-        let proposed = propose_nodes(tx, owner, &area, request, &ranking, &counts).await?;
+        let walks = walk_threshold.is_some_and(|least| {
+            let phrases = ranking.selecting_phrases().unwrap_or_default();
+            let mut selecting = phrases.iter().filter_map(|phrase| counts.get(*phrase));
+            selecting.any(|count| *count >= least)
+        });
+        let in_conversation = match walks {
+            true => FROM_END_OF_CONVERSATION,
+            false => IN_CONVERSATION,
+        };
+        let area = (&area, in_conversation);
+        let proposed = propose_nodes(tx, owner, area, request, &ranking).await?;
         examine_nodes(tx, &proposed, &mut ranking).await?;
         add_neighbours(tx, &proposed, &mut ranking).await?;
     }
@@ -183,32 +197,45 @@ async fn resolve_scope(
     })
 }
 
-/// Returns from how many nodes of a conversation on what they have is found sooner by walking it from its end. The index of
-/// terms gives all of them; a walk visits the more nodes the rarer they are. Both visit as many where that number is the
+/// Returns from how many nodes on what they have is found sooner by walking a conversation from its end; `None`: never. The index
+/// of terms gives all of them; a walk visits the more nodes the rarer they are. Both visit as many where that number is the
 /// square root of the nodes that are wanted times those of the conversation.
-fn walk_from(conv: &ConversationRow, ranking: &Ranking<NodeKey>) -> usize {
-    let wanted = ranking.count_limit();
+///
+/// A walk visits what the request leaves out too. So there is none where that may be most of the conversation: beside the path, of
+/// other kinds, or after a time.
+fn walk_threshold(
+    area: &SearchArea,
+    request: &SearchRequest,
+    ranking: &Ranking<NodeKey>,
+) -> Option<usize> {
+    let SearchArea::Conversation(conv, Some(path)) = area else {
+        return None;
+    };
     let nodes = usize::try_from(conv.nodes).unwrap_or(0);
-    nodes.saturating_mul(wanted).isqrt().max(wanted)
+    let length = |stretch: &Stretch| usize::try_from(stretch.to - stretch.from).unwrap_or(0) + 1;
+    let on_path: usize = path.iter().map(length).sum();
+    let is_most = on_path >= nodes / 2;
+    if !is_most || request.before_ms.is_some() || !request.kinds.is_empty() {
+        return None;
+    }
+    let wanted = ranking.count_limit();
+    Some(nodes.saturating_mul(wanted).isqrt().max(wanted))
 }
 
 /// Counts how many nodes match each phrase.
 async fn count_alternatives(
     tx: &Tx<'_>,
     owner: &Owner,
-    area: &SearchArea,
+    (area, walk_threshold): (&SearchArea, Option<usize>),
     ranking: &Ranking<NodeKey>,
 ) -> Result<Vec<usize>, RowError> {
     let alternatives = ranking.terms_to_count();
     if alternatives.is_empty() {
         return Ok(Vec::new());
     }
-    // Counting stops at the limit, above which the exact frequency does not change the result; in a
-    // conversation where it says how to look for the nodes.
-    let most = match area {
-        SearchArea::Conversation(conv, _) => walk_from(conv, ranking),
-        SearchArea::Owner(_) => ranking.count_limit(),
-    };
+    // Counting stops at the limit, above which the exact frequency does not change the result, or
+    // where it says how to look for the nodes.
+    let most = walk_threshold.unwrap_or_else(|| ranking.count_limit());
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let query_params = |scope: &str| {
         let each = alternatives.iter();
@@ -256,23 +283,16 @@ fn path_params(path: Option<&[Stretch]>) -> Vec<Param> {
 async fn propose_nodes(
     tx: &Tx<'_>,
     owner: &Owner,
-    area: &SearchArea,
+    (area, in_conversation): (&SearchArea, &str),
     request: &SearchRequest,
     ranking: &Ranking<NodeKey>,
-    counts: &[usize],
 ) -> Result<Vec<ProposedNode>, RowError> {
     match area {
         SearchArea::Conversation(conv, path) => {
-            let phrases = ranking.selecting_phrases().unwrap_or_default();
-            let mut selecting = phrases.iter().filter_map(|phrase| counts.get(*phrase));
-            let sql = match selecting.any(|count| *count >= walk_from(conv, ranking)) {
-                true => FROM_END_OF_CONVERSATION,
-                false => IN_CONVERSATION,
-            };
             let mut params = match_params(&conversation_term(conv.key), request, ranking);
             params.push(Param::new(conv.key));
             params.extend(path_params(path.as_deref()));
-            let rows = tx.query_rows(sql, params).await?;
+            let rows = tx.query_rows(in_conversation, params).await?;
             let proposed = rows
                 .iter()
                 .map(|row| decode_proposed_node(row, conv.id.clone()));

@@ -189,19 +189,21 @@ fn purge_index(conn: &Connection, index: &PurgedIndex) -> Result<bool, RowError>
     let due: u32 = conn
         .prepare_cached(index.due)?
         .query_row([], |row| row.get(0))?;
-    // A negative number starts a merge of the whole index, positive ones continue it.
-    let (pages, next) = match due {
+    // A negative number starts a merge of the whole index, positive ones continue it. Where another merge runs already, FTS5 only
+    // goes on with that one, and what it had written before stays. So the whole is merged twice: then nothing older runs.
+    let (pages, next, after) = match due {
         0 => return Ok(false),
-        1 => (-STEP_PAGES, 2),
-        _ => (STEP_PAGES, 2),
+        1 => (-STEP_PAGES, 2, 3),
+        2 => (STEP_PAGES, 2, 3),
+        3 => (-STEP_PAGES, 4, 0),
+        _ => (STEP_PAGES, 4, 0),
     };
     let before = total_changes(conn)?;
     conn.prepare_cached(index.merge)?.execute([pages])?;
     // FTS5 documents fewer than two changes as: nothing was left to merge.
-    let next = if total_changes(conn)? - before < 2 {
-        0
-    } else {
-        next
+    let next = match total_changes(conn)? - before < 2 {
+        true => after,
+        false => next,
     };
     conn.prepare_cached(index.done)?.execute([next])?;
     Ok(true)

@@ -58,7 +58,10 @@ impl ToolGuards {
             };
             for check in &self.outputs {
                 if let OutputVerdict::Replace(text) = check(output) {
-                    output.output = Output::Text(text);
+                    // Nothing of it is left but whose call it answers.
+                    let mut replaced = FunctionCallOutput::new(&output.call_id, Output::Text(text));
+                    replaced.is_error = output.is_error;
+                    *output = replaced;
                 }
             }
         }

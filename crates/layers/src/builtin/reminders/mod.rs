@@ -142,7 +142,7 @@ impl Reminder {
 
     /// Creates a reminder whose predicate and text are the program's own: it is shown in each call for which `text` gives one, and
     /// where its [condition](Self::with_condition) holds, which is always unless one is set. `text` must be quick, and depend on
-    /// its input alone, so that the same call always shows the same.
+    /// its input alone, so that the same call always shows the same. A name of [`ReminderCondition::Once`] is not used up by it.
     ///
     /// ```
     /// use contexture_ir::Output;
@@ -285,7 +285,9 @@ impl Layer for Reminders {
             let shown = self
                 .reminders
                 .iter()
-                .filter(|reminder| reminder.is_visible(state));
+                .filter(|reminder| reminder.is_visible(state))
+                // Whether those gave a text is not known here.
+                .filter(|reminder| !matches!(reminder.content, ReminderContent::Own(_)));
             let mut names = Vec::new();
             shown.for_each(|reminder| reminder.condition.collect_once_names(&mut names));
             state

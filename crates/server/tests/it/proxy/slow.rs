@@ -78,7 +78,7 @@ async fn rewrite_timeout_forwards_original_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_finds_no_room_to_wait_is_passed_on_and_not_stored() {
-    let limits = "[server.limits]\nmemory_bytes = 131072\n";
+    let limits = "[server.limits]\nmemory_bytes = 262144\n";
     let (proxied, slow) = behind(limits).await;
     // Each takes more than half of the room.
     let ask = |text: &'static str| {

@@ -159,8 +159,8 @@ pub enum SearchCoverage {
     /// narrower query or scope reaches the rest.
     ///
     /// On one path whose times never decrease, these are its newest nodes. Elsewhere the order
-    /// depends on the backend's index: by the nodes' times, by their places in the tree, or by the
-    /// order of storing. Where no
+    /// depends on the backend's index: by the nodes' times, on a path by their places in the tree, or
+    /// by the order of storing. Where no
     /// index narrows a query, because all its words are prefixes of one or two letters, it may also
     /// be by the last change of the conversations.
     Newest,
