@@ -29,7 +29,8 @@ pub struct Recovered {
     pub outcome: Result<Turn, RunError>,
 }
 
-/// Takes up the runs of an owner that nobody drives, queued ones included, and drives them to their ends, or until they wait: at most 8 at a time.
+/// Takes up the runs of an owner that nobody drives, queued ones included, and drives them to their ends, or until they wait: at
+/// most 8 at a time.
 ///
 /// `agent_of` gives the agent for a run's [agent name](RunEntry::agent); runs for which it gives none are left alone, and are
 /// not in the result. So are runs that another process drives. Whether a process has died is known at once with SQLite, and
@@ -66,7 +67,10 @@ pub async fn recover_runs(
     agent_of: impl Fn(&str) -> Option<Agent>,
 ) -> Result<Vec<Recovered>, EngineError> {
     let open = RunQuery {
-        statuses: vec![RunStatus::Queued, RunStatus::Running, RunStatus::Waiting],
+        statuses: RunStatus::ALL
+            .into_iter()
+            .filter(|status| status.is_open())
+            .collect(),
         // Children are resumed by their parents, with the agents that these have for them.
         roots_only: true,
         ..RunQuery::default()
@@ -138,7 +142,7 @@ async fn recover_branch(
     agent_of: &impl Fn(&str) -> Option<Agent>,
 ) -> (Vec<Recovered>, Option<BusyBranch>) {
     let mut recovered = Vec::new();
-    // A queued run would end one that was interrupted before it, so it waits until there is none.
+    // A queued run begins behind no run that is still open.
     let mut is_free = true;
     let mut runs = runs.into_iter();
     while let Some(entry) = runs.next() {

@@ -130,8 +130,7 @@ impl RunUsage {
     /// Returns the cost as a figure for telemetry, which has no exact amounts.
     pub(crate) fn cost_in_dollars(&self) -> Option<f64> {
         // Through the decimal text, which gives the nearest float.
-        let cost = self.cost?.to_string();
-        cost.trim_start_matches('$').parse().ok()
+        self.cost?.to_decimal_string().parse().ok()
     }
 
     /// Usage of one call whose cost the provider reported.

@@ -21,6 +21,7 @@ mod run_entry;
 mod run_list;
 mod state_keys;
 mod step_result;
+mod values;
 
 pub(crate) use run_end::StoredRunEnd;
 pub(crate) use run_entry::{RUN_STATE_VERSION, RunRecord, head_to_string};
@@ -33,3 +34,4 @@ pub(crate) use state_keys::{
     stop_key, value_key,
 };
 pub(crate) use step_result::{load_step_result, step_node_id, step_result_node};
+pub(crate) use values::{conversation_scope, load_value, put_value};

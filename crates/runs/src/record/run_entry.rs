@@ -5,11 +5,12 @@
 
 use contexture_engine::{Conversation, Engine, EngineError, RunScope};
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner, Raw, RunId};
-use contexture_store::{Error as StoreError, ExpectedVersion, KeyScope, PutEntry};
+use contexture_store::{Error as StoreError, ExpectedVersion, KeyScope};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{RunBudget, RunUsage};
 use crate::record::state_keys::entry_key;
+use crate::record::values::put_value;
 
 /// Version of all state that runs store.
 pub(crate) const RUN_STATE_VERSION: u32 = 1;
@@ -199,19 +200,9 @@ impl RunEntry {
         run: RunId,
         expect: ExpectedVersion,
     ) -> Result<(), EngineError> {
-        let put = PutEntry {
-            key: entry_key(run),
-            // Only strings and numbers, so this cannot fail.
-            value: Some(serde_json::to_vec(self).unwrap_or_default().into()),
-            expect,
-            at_ms: chat.engine().now_ms(),
-        };
-        let scope = KeyScope::Conversation(chat.id().clone());
-        chat.engine()
-            .store()
-            .put_entry(chat.owner(), &scope, put)
-            .await?;
-        Ok(())
+        // Only strings and numbers, so this cannot fail.
+        let value = serde_json::to_vec(self).unwrap_or_default();
+        put_value(chat, entry_key(run), Some(value), expect).await
     }
 
     /// Loads the entry of a run of this conversation, if there is one.

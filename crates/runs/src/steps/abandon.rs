@@ -53,8 +53,6 @@ pub(crate) async fn abandon_claimed(
     let Some(id) = entry.id() else {
         return Ok(entry);
     };
-    // The entry of one that was begun a moment ago may still say that it is queued, or its input not be cleared yet.
-    let may_have_input = entry.status != RunStatus::Waiting;
     // Children first: a crash in between leaves a run that is still open, and is abandoned again.
     for child in list_runs(chat.engine(), chat.owner(), Some(chat)).await? {
         let is_child = child.parent.as_deref() == Some(entry.run.as_str());
@@ -67,11 +65,20 @@ pub(crate) async fn abandon_claimed(
         Some((_, ended)) => ended,
         None => end_on_branch(chat, id, reason).await?,
     };
+    Ok(close_entry(chat, id, entry, ended).await?)
+}
+
+/// Stores the entry of a run that has ended, or never begins, and removes its input if it still waits there: also of one that began,
+/// where a process died before it had removed it.
+pub(crate) async fn close_entry(
+    chat: &Conversation,
+    id: RunId,
+    entry: RunEntry,
+    ended: StoredRunEnd,
+) -> Result<RunEntry, EngineError> {
     let entry = ended.apply_to_entry(entry);
     entry.store_entry(chat, id).await?;
-    if may_have_input {
-        clear_input(chat, id).await;
-    }
+    clear_input(chat, id).await;
     Ok(entry)
 }
 

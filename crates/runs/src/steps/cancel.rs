@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use contexture_engine::{Conversation, EngineError};
 use contexture_ir::RunId;
-use contexture_store::{ExpectedVersion, KeyScope, PutEntry};
+use contexture_store::ExpectedVersion;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RunError;
 use crate::execution::json_bytes;
-use crate::record::{RunEntry, RunStatus, StoredRunEnd, cancel_key};
-use crate::steps::abandon::abandon_run;
-use crate::steps::queue::clear_input;
+use crate::record::{RunEntry, RunStatus, StoredRunEnd, cancel_key, load_value, put_value};
+use crate::steps::abandon::{abandon_run, close_entry};
 use crate::tasks::Abort;
 
 /// Time between two looks for a request.
@@ -74,7 +73,12 @@ pub async fn cancel_run(
         Err(busy @ RunError::Busy { .. }) => {
             let entry = RunEntry::load(chat, run).await?.ok_or(busy)?;
             match entry.status {
-                RunStatus::Queued => end_queued(chat, run, entry, reason).await,
+                // Behind one that is driven. Whoever begins it at this moment finds the request.
+                RunStatus::Queued => {
+                    let now = chat.engine().now_ms();
+                    let ended = StoredRunEnd::aborted_before_start(now, reason);
+                    Ok(close_entry(chat, run, entry, ended).await?)
+                }
                 _ => Ok(entry),
             }
         }
@@ -84,20 +88,6 @@ pub async fn cancel_run(
         }
         Err(error) => Err(error),
     }
-}
-
-/// Ends a queued run behind one that is driven. Whoever begins it at this moment finds the request.
-async fn end_queued(
-    chat: &Conversation,
-    run: RunId,
-    entry: RunEntry,
-    reason: &str,
-) -> Result<RunEntry, RunError> {
-    let now = chat.engine().now_ms();
-    let entry = StoredRunEnd::aborted_before_start(now, reason).apply_to_entry(entry);
-    entry.store_entry(chat, run).await?;
-    clear_input(chat, run).await;
-    Ok(entry)
 }
 
 /// Waits for a request to cancel the run, and aborts it. A store that fails meanwhile is asked again.
@@ -132,13 +122,10 @@ pub(crate) async fn cancel_reason(
     chat: &Conversation,
     run: RunId,
 ) -> Result<Option<String>, EngineError> {
-    let scope = KeyScope::Conversation(chat.id().clone());
-    let key = cancel_key(run);
-    let store = chat.engine().store();
-    let Some(entry) = store.get_entry(chat.owner(), &scope, &key).await? else {
+    let Some(value) = load_value(chat, &cancel_key(run)).await? else {
         return Ok(None);
     };
-    let request: Option<CancelRequest> = serde_json::from_slice(&entry.value).ok();
+    let request: Option<CancelRequest> = serde_json::from_slice(&value).ok();
     let reason = request.map_or_else(|| "it was cancelled".to_owned(), |request| request.reason);
     Ok(Some(reason))
 }
@@ -155,14 +142,5 @@ async fn put_request(
     run: RunId,
     value: Option<Vec<u8>>,
 ) -> Result<(), EngineError> {
-    let put = PutEntry {
-        key: cancel_key(run),
-        value: value.map(Into::into),
-        expect: ExpectedVersion::Any,
-        at_ms: chat.engine().now_ms(),
-    };
-    let scope = KeyScope::Conversation(chat.id().clone());
-    let store = chat.engine().store();
-    store.put_entry(chat.owner(), &scope, put).await?;
-    Ok(())
+    put_value(chat, cancel_key(run), value, ExpectedVersion::Any).await
 }

@@ -4,11 +4,11 @@
 
 use contexture_engine::{Conversation, EngineError};
 use contexture_ir::Item;
-use contexture_store::{ExpectedVersion, KeyScope, ListEntries, PutEntry};
+use contexture_store::{ExpectedVersion, ListEntries};
 
 use crate::error::RunError;
 use crate::execution::LiveRun;
-use crate::record::{find_node, inbox_node_id, inbox_prefix};
+use crate::record::{conversation_scope, find_node, inbox_node_id, inbox_prefix, put_value};
 
 /// Puts an item into the inbox of the conversation's branch. The run that works on the branch appends it before it asks
 /// the model again; if there is none, the next run does.
@@ -19,25 +19,18 @@ pub async fn post_to_inbox(chat: &Conversation, item: &Item) -> Result<(), Engin
     let now = chat.engine().now_ms();
     // Keys sort by time; the random part distinguishes two items of the same millisecond, in either order.
     let which = chat.engine().new_run_id();
-    let put = PutEntry {
-        key: format!("{}{now:020}-{which}", inbox_prefix(&chat.branch())),
-        value: Some(item.to_json().into_bytes().into()),
-        // `Absent`: if the key exists, the store refuses instead of overwriting another item.
-        expect: ExpectedVersion::Absent,
-        at_ms: now,
-    };
-    let store = chat.engine().store();
-    store
-        .put_entry(chat.owner(), &conversation_scope(chat), put)
-        .await?;
-    Ok(())
+    let key = format!("{}{now:020}-{which}", inbox_prefix(&chat.branch()));
+    let value = item.to_json().into_bytes();
+    // `Absent`: if the key exists, the store refuses instead of overwriting another item.
+    put_value(chat, key, Some(value), ExpectedVersion::Absent).await
 }
 
 /// Appends the items that have arrived, after layers were asked about them. Returns whether anything was appended.
 pub(crate) async fn drain_inbox(run: &mut LiveRun) -> Result<bool, RunError> {
     let store = run.chat.engine().store().clone();
-    let (owner, scope) = (run.chat.owner().clone(), conversation_scope(&run.chat));
-    let list = ListEntries::in_scope(scope.clone(), inbox_prefix(&run.chat.branch()));
+    let owner = run.chat.owner().clone();
+    let prefix = inbox_prefix(&run.chat.branch());
+    let list = ListEntries::in_scope(conversation_scope(&run.chat), prefix);
     let page = store
         .list_entries(&owner, list)
         .await
@@ -59,20 +52,8 @@ pub(crate) async fn drain_inbox(run: &mut LiveRun) -> Result<bool, RunError> {
                 .await?
                 .is_empty();
         }
-        let put = PutEntry {
-            key: entry.key,
-            value: None,
-            // Removed whatever its version: the item is on the branch now, and another process may have removed it too.
-            expect: ExpectedVersion::Any,
-            at_ms: run.chat.engine().now_ms(),
-        };
-        let gone = store.put_entry(&owner, &scope, put);
-        gone.await.map_err(EngineError::from)?;
+        // Removed whatever its version: the item is on the branch now, and another process may have removed it too.
+        put_value(&run.chat, entry.key, None, ExpectedVersion::Any).await?;
     }
     Ok(any)
-}
-
-/// The scope of the inbox: entries of the conversation.
-fn conversation_scope(chat: &Conversation) -> KeyScope {
-    KeyScope::Conversation(chat.id().clone())
 }

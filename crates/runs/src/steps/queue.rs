@@ -5,12 +5,12 @@
 
 use contexture_engine::{BranchClaim, Conversation, EngineError};
 use contexture_ir::{Item, Raw, RunId};
-use contexture_store::{ExpectedVersion, KeyScope, PutEntry};
+use contexture_store::ExpectedVersion;
 
 use crate::agent::Agent;
 use crate::error::RunError;
 use crate::execution::{LiveRun, json_bytes};
-use crate::record::{RunEntry, RunStatus, queued_input_key};
+use crate::record::{RunEntry, RunStatus, load_value, put_value, queued_input_key};
 use crate::steps::begin::{Interrupted, begin_claimed};
 
 /// Asks for a run of the agent of this name on the handle's branch. It begins once a program that has the agent takes it up, by
@@ -115,11 +115,8 @@ pub(crate) async fn clear_input(chat: &Conversation, run: RunId) {
 }
 
 async fn load_input(chat: &Conversation, run: RunId) -> Result<Option<Vec<Item>>, RunError> {
-    let scope = KeyScope::Conversation(chat.id().clone());
     let key = queued_input_key(run);
-    let store = chat.engine().store();
-    let stored = store.get_entry(chat.owner(), &scope, &key).await;
-    let Some(stored) = stored.map_err(EngineError::from)? else {
+    let Some(value) = load_value(chat, &key).await? else {
         return Ok(None);
     };
     let invalid = |reason: String| EngineError::StoredState {
@@ -127,7 +124,7 @@ async fn load_input(chat: &Conversation, run: RunId) -> Result<Option<Vec<Item>>
         reason,
     };
     let items: Vec<Raw> =
-        serde_json::from_slice(&stored.value).map_err(|error| invalid(error.to_string()))?;
+        serde_json::from_slice(&value).map_err(|error| invalid(error.to_string()))?;
     let items = items.iter().map(|item| Item::parse(item.get()));
     let items = items.collect::<Result<_, _>>();
     Ok(Some(items.map_err(|error| invalid(error.to_string()))?))
@@ -138,14 +135,5 @@ async fn put_input(
     run: RunId,
     value: Option<Vec<u8>>,
 ) -> Result<(), EngineError> {
-    let put = PutEntry {
-        key: queued_input_key(run),
-        value: value.map(Into::into),
-        expect: ExpectedVersion::Any,
-        at_ms: chat.engine().now_ms(),
-    };
-    let scope = KeyScope::Conversation(chat.id().clone());
-    let store = chat.engine().store();
-    store.put_entry(chat.owner(), &scope, put).await?;
-    Ok(())
+    put_value(chat, queued_input_key(run), value, ExpectedVersion::Any).await
 }

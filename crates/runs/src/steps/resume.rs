@@ -22,6 +22,7 @@ use crate::record::{
     RUN_STATE_VERSION, RunEntry, RunRecord, RunStatus, StoredRunEnd, run_key, side_usage_key,
     stop_key, value_key,
 };
+use crate::steps::abandon::close_entry;
 use crate::steps::begin::{claim_branch, release};
 use crate::steps::cancel::{cancel_reason, clear_request};
 use crate::steps::finish::finish_run;
@@ -111,9 +112,8 @@ async fn resume_claimed(
     if !claim.is_current().await? {
         return Err(RunError::Superseded { output: None });
     }
-    ended.apply_to_entry(entry).store_entry(chat, id).await?;
+    close_entry(chat, id, entry, ended).await?;
     clear_request(chat, id).await;
-    clear_input(chat, id).await;
     Ok(None)
 }
 
