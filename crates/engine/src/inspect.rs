@@ -57,11 +57,8 @@ pub(crate) async fn inspect_conversation(
         .report;
     let stored = list_stored_fragments(chat).await?;
     let fragments = list_fragments(chat).await?;
-    let fragments = fragments
-        .iter()
-        .map(|fragment| estimate_fragment(chat, &report, fragment, stored.contains(fragment)));
     Ok(Inspection {
-        fragments: fragments.collect::<Result<_, _>>()?,
+        fragments: estimate_fragments(chat, &report, &fragments, &stored)?,
         report,
         resolved: resolve_conversation(chat).await?,
         info: load_info(chat).await?,
@@ -69,27 +66,31 @@ pub(crate) async fn inspect_conversation(
     })
 }
 
-fn estimate_fragment(
+fn estimate_fragments(
     chat: &Conversation,
     report: &Report,
-    fragment: &Fragment,
-    is_stored: bool,
-) -> Result<FragmentEstimate, EngineError> {
-    let text = chat.renderer().render(std::slice::from_ref(fragment))?;
+    fragments: &[Fragment],
+    stored: &[Fragment],
+) -> Result<Vec<FragmentEstimate>, EngineError> {
     let spec = chat.engine().catalogue().resolve(&report.target.model)?;
-    let tokens = counter_for(spec.encoding).count(&text).count;
+    let counter = counter_for(spec.encoding);
     // The price of a token may depend on the size of the whole request.
     let rates = Rates::for_request(&spec.prices, spec.cache.kind, report.totals.tokens);
-    let cost = rates.map(|rates| {
-        // Micro-dollars for a million tokens are pico-dollars for one.
-        Money::from_pico_dollars(u128::from(rates.input) * u128::from(tokens))
-    });
-    Ok(FragmentEstimate {
-        name: fragment.name.clone(),
-        id: fragment.id.clone(),
-        text,
-        tokens,
-        cost,
-        is_stored,
-    })
+    let estimate = |fragment: &Fragment| {
+        let text = chat.renderer().render(std::slice::from_ref(fragment))?;
+        let tokens = counter.count(&text).count;
+        let cost = rates.as_ref().map(|rates| {
+            // Micro-dollars for a million tokens are pico-dollars for one.
+            Money::from_pico_dollars(u128::from(rates.input) * u128::from(tokens))
+        });
+        Ok(FragmentEstimate {
+            name: fragment.name.clone(),
+            id: fragment.id.clone(),
+            text,
+            tokens,
+            cost,
+            is_stored: stored.contains(fragment),
+        })
+    };
+    fragments.iter().map(estimate).collect()
 }

@@ -4,13 +4,11 @@
 
 use std::fmt::Write as _;
 
-use contexture_tokens::{Encoding, counter_for};
-
 use super::cover::CoveredEntries;
 use super::entry::{TreeEntries, TreeEntry};
 use super::layout::{TreeRow, elide_long_stretches, layout_rows};
 use super::load::{ConversationTree, load_tree};
-use super::summary::EntrySummary;
+use super::summary::summarise_entry;
 use crate::append::load_pins;
 use crate::compaction::list_compactions;
 use crate::error::EngineError;
@@ -107,7 +105,7 @@ fn draw_rows(
 
 /// Names, id, role and beginning of a message.
 fn describe_entry(entry: &TreeEntry, digits: usize) -> Result<String, EngineError> {
-    let summary = EntrySummary::from_entry(entry, counter_for(Encoding::O200kBase))?;
+    let text = summarise_entry(entry, |_| {})?;
     let id = entry.head().map(|node| node.id.to_string());
     let id = id.unwrap_or_default();
     let id = id.get(..digits).unwrap_or(&id);
@@ -116,5 +114,5 @@ fn describe_entry(entry: &TreeEntry, digits: usize) -> Result<String, EngineErro
         true => id.to_owned(),
         false => format!("{labels}  {id}"),
     };
-    Ok(format!("{place}  {} {}", entry.role(), summary.text))
+    Ok(format!("{place}  {} {text}", entry.role()))
 }
