@@ -75,6 +75,20 @@ impl Money {
         self.0
     }
 
+    /// Formats dollars exactly, without their sign: `0.75`.
+    ///
+    /// ```
+    /// use contexture_catalogue::Money;
+    ///
+    /// assert_eq!(Money::from_micro_dollars(750_000).to_decimal_string(), "0.75");
+    /// ```
+    #[must_use]
+    pub fn to_decimal_string(self) -> String {
+        let mut shown = self.to_string();
+        shown.retain(|c| c != '$');
+        shown
+    }
+
     /// Formats dollars with four decimals, halves rounded up: `$0.0019`.
     #[must_use]
     pub fn to_rounded_string(self) -> String {
@@ -151,8 +165,7 @@ impl std::str::FromStr for Money {
 
 impl Serialize for Money {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let shown = self.to_string();
-        serializer.serialize_str(shown.trim_start_matches('$'))
+        serializer.serialize_str(&self.to_decimal_string())
     }
 }
 

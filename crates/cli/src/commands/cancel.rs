@@ -1,14 +1,14 @@
 //! `contexture cancel`: ending a run, whoever carries it out.
 
 use clap::Args;
-use contexture::runs::{cancel_run, list_runs, waiting_calls};
+use contexture::runs::{cancel_run, waiting_calls};
 use contexture_api::RunDocument;
 
 use crate::database::{self, WhenMissing};
 use crate::options::globals::Globals;
 use crate::options::run_ref::find_run;
 use crate::output::exit::Exit;
-use crate::output::failure::{Failure, Outcome};
+use crate::output::failure::Outcome;
 use crate::output::printable::short_id;
 use crate::output::write;
 
@@ -37,16 +37,12 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
     let owner = database::resolve_owner(globals)?;
-    let entry = find_run(list_runs(&engine, &owner, None).await?, &arguments.run)?;
-    let (Some(id), Some(conversation)) = (entry.id(), &entry.conversation) else {
-        let message = format!("the entry of run {:?} cannot be read", entry.run);
-        return Err(Failure::new(Exit::Database, "damaged", message));
-    };
+    let found = find_run(&engine, &owner, &arguments.run).await?;
     let chat = engine
-        .conversation(conversation.as_str())
+        .conversation(found.conversation.as_str())
         .owner(owner.as_str());
     let chat = chat.open_existing().await?;
-    let ended = cancel_run(&chat, id, &arguments.reason).await?;
+    let ended = cancel_run(&chat, found.id, &arguments.reason).await?;
     if globals.json {
         let waiting = waiting_calls(&engine, &owner, &ended).await?;
         write::print_json(&RunDocument::new(&ended, &waiting))?;

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use clap::Args;
 use contexture::Conversation;
 use contexture::ir::{NodeId, RunId};
-use contexture::runs::{ApprovalDecision, Run, list_runs, store_decision};
+use contexture::runs::{ApprovalDecision, Run, store_decision};
 
 use crate::chat::{AgentArguments, RunPrinter, drive_run, print_run_result};
 use crate::database::{self, WhenMissing};
 use crate::options::conversation::ConversationArguments;
 use crate::options::globals::Globals;
 use crate::options::node_ref::{NodeRef, resolve_node_ref};
-use crate::options::run_ref::find_run;
-use crate::output::exit::Exit;
+use crate::options::run_ref::{FoundRun, find_run};
 use crate::output::failure::{Failure, Outcome};
 
 /// Go on with a run that was cut off, or that waits for a decision
@@ -60,16 +59,16 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         .open_engine(WhenMissing::Refuse, globals)
         .await?;
     let owner = database::resolve_owner(globals)?;
-    let entry = find_run(list_runs(&engine, &owner, None).await?, &arguments.run)?;
-    let (Some(id), Some(conversation)) = (entry.id(), &entry.conversation) else {
-        let message = format!("the entry of run {:?} cannot be read", entry.run);
-        return Err(Failure::new(Exit::Database, "damaged", message));
-    };
+    let FoundRun {
+        id,
+        conversation,
+        entry,
+    } = find_run(&engine, &owner, &arguments.run).await?;
     // Before decisions are stored: without a model the run could not go on with them.
     let model = arguments.talk.build_model()?;
     let place = ConversationArguments {
         conversation: Some(conversation.to_string()),
-        branch: Some(entry.branch.clone()),
+        branch: Some(entry.branch),
         resource: None,
     };
     let talk = &arguments.talk;

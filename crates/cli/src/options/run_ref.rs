@@ -1,6 +1,8 @@
 //! A run that is named by its id or the beginning of it.
 
-use contexture::runs::RunEntry;
+use contexture::ir::{ConversationId, RunId};
+use contexture::runs::{RunEntry, list_runs};
+use contexture::{Engine, Owner};
 use serde_json::json;
 
 use crate::output::exit::Exit;
@@ -10,11 +12,33 @@ use crate::output::printable::short_id;
 /// The fewest digits of a run's id.
 const FEWEST: usize = 4;
 
+/// A run that was found, and where.
+pub(crate) struct FoundRun {
+    pub(crate) id: RunId,
+    pub(crate) conversation: ConversationId,
+    pub(crate) entry: RunEntry,
+}
+
 /// Returns the run of this name.
 ///
 /// # Errors
-/// No run or more than one has an id that begins so.
-pub(crate) fn find_run(runs: Vec<RunEntry>, name: &str) -> Outcome<RunEntry> {
+/// No run or more than one has an id that begins so, or the store's.
+pub(crate) async fn find_run(engine: &Engine, owner: &Owner, name: &str) -> Outcome<FoundRun> {
+    let entry = choose_run(list_runs(engine, owner, None).await?, name)?;
+    match (entry.id(), entry.conversation.clone()) {
+        (Some(id), Some(conversation)) => Ok(FoundRun {
+            id,
+            conversation,
+            entry,
+        }),
+        _ => {
+            let message = format!("the entry of run {:?} cannot be read", entry.run);
+            Err(Failure::new(Exit::Database, "damaged", message))
+        }
+    }
+}
+
+fn choose_run(runs: Vec<RunEntry>, name: &str) -> Outcome<RunEntry> {
     // Ids are shown in lower case.
     let small = name.to_ascii_lowercase();
     if small.len() < FEWEST {

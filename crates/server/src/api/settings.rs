@@ -68,10 +68,9 @@ struct SpendingDocument {
 
 impl From<DaySpending> for SpendingDocument {
     fn from(today: DaySpending) -> Self {
-        let decimal = |money: Money| money.to_string().trim_start_matches('$').to_owned();
         Self {
-            dollars: decimal(today.spent),
-            dollars_per_day: today.limit.map(decimal),
+            dollars: today.spent.to_decimal_string(),
+            dollars_per_day: today.limit.map(Money::to_decimal_string),
         }
     }
 }

@@ -270,8 +270,7 @@ fn known_duration(call: &CallRecord) -> Option<u64> {
 }
 
 pub(crate) fn dollars(pico: u128) -> String {
-    let shown = Money::from_pico_dollars(pico).to_string();
-    shown.trim_start_matches('$').to_owned()
+    Money::from_pico_dollars(pico).to_decimal_string()
 }
 
 fn name(text: &str) -> Option<String> {
