@@ -288,11 +288,7 @@ impl<'a> ManifestBuilder<'a> {
             self.add_command(index, command);
         }
         if let Some(tasks) = &effects.tasks {
-            let entry = |(text, _): &(String, bool)| ManifestEntry {
-                index,
-                text: shorten_line(text, ERROR),
-                times: 1,
-            };
+            let entry = |(text, _): &(String, bool)| ManifestEntry::once(index, text, ERROR);
             // A task list replaces the previous one.
             self.tasks = tasks.iter().filter(|(_, done)| !done).map(entry).collect();
         } else {
@@ -514,11 +510,9 @@ impl<'a> ManifestBuilder<'a> {
             if call.is_change {
                 self.count_change(call.change(ChangeOutcome::Unanswered));
             } else {
-                self.tasks.push(ManifestEntry {
-                    index: call.index,
-                    text: shorten_line(&format!("no output of {}", call.label()), ERROR),
-                    times: 1,
-                });
+                let text = format!("no output of {}", call.label());
+                self.tasks
+                    .push(ManifestEntry::once(call.index, &text, ERROR));
             }
         }
         self.tasks

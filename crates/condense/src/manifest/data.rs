@@ -3,6 +3,7 @@
 //! Not here: building it ([`crate::manifest::build`]) and writing it as text ([`crate::manifest::render`]).
 
 use contexture_ir::{ContentHash, Item, Origin};
+use contexture_text::shorten_line;
 use serde::{Deserialize, Serialize};
 
 /// One item of a span.
@@ -91,6 +92,17 @@ pub struct ManifestEntry {
     pub text: String,
     /// How often it occurs in the span.
     pub times: usize,
+}
+
+impl ManifestEntry {
+    /// A text that occurs once, on one line of at most about so many bytes.
+    pub(crate) fn once(index: usize, text: &str, most: usize) -> Self {
+        Self {
+            index,
+            text: shorten_line(text, most),
+            times: 1,
+        }
+    }
 }
 
 /// What the user said in a sentence.

@@ -3,8 +3,6 @@
 //! Who speaks next is taken to have answered what the other asked before. That is generous, and needs no judgement of what
 //! was said.
 
-use contexture_text::{one_line, shorten_line};
-
 use crate::extract::decisions::split_sentences;
 use crate::manifest::data::ManifestEntry;
 
@@ -53,6 +51,7 @@ impl OpenQuestions {
     }
 }
 
+/// The sentences of a text that ask something.
 fn questions(text: &str) -> impl Iterator<Item = &str> {
     // A Greek question ends with what is a semicolon elsewhere.
     let asks = |sentence: &&str| {
@@ -68,11 +67,7 @@ fn is_greek(sentence: &str) -> bool {
 }
 
 fn entry(index: usize, who: &str, text: &str) -> ManifestEntry {
-    ManifestEntry {
-        index,
-        text: shorten_line(&format!("{who}: {}", one_line(text)), QUESTION),
-        times: 1,
-    }
+    ManifestEntry::once(index, &format!("{who}: {text}"), QUESTION)
 }
 
 fn keep_last(questions: &mut Vec<ManifestEntry>) {

@@ -1,7 +1,7 @@
 //! Full-text search: reads the nodes that the index proposes and lets the shared rules rank them.
 //!
-//! The index proposes nodes, one more than the rules examine: of a conversation the last ones, of an owner the newest. What
-//! many nodes of a conversation have is looked for from its end instead, since an index of terms gives all of them.
+//! The index proposes the newest nodes, one more than the rules examine. What many nodes of a path have is looked for from its
+//! end instead, since an index of terms gives all of them.
 //!
 //! Not here: filling the index.
 
@@ -67,9 +67,10 @@ const IN_CONVERSATION: &str = concat!(
     " ORDER BY t.created_ms DESC, t.segment DESC, t.depth DESC LIMIT $6"
 );
 
-/// The same on a path, found by walking the nodes from the last one: on one path that is the order of time. `OFFSET 0` keeps the planner from asking
-/// the index of terms, which would give all nodes that have a word.
-const FROM_END_OF_CONVERSATION: &str = concat!(
+/// The same on a path, found by walking the nodes from the last one: on one path that is the order of
+/// time. `OFFSET 0` keeps the planner from asking the index of terms, which would give all nodes that
+/// have a word.
+const FROM_END_OF_PATH: &str = concat!(
     "SELECT t.conversation, t.segment, t.depth FROM (SELECT * FROM contexture.terms \
      WHERE conversation = $7 ORDER BY segment DESC, depth DESC OFFSET 0) AS t WHERE ",
     asked!(),
@@ -161,13 +162,13 @@ pub(crate) async fn search_nodes(
     ranking.set_counts(&counts);
     if !ranking.index_alternatives().is_empty() {
         // One REPEATABLE READ transaction: counts, proposals and nodes are read from one snapshot.
-        let walks = walk_threshold.is_some_and(|least| {
+        let is_walk = walk_threshold.is_some_and(|least| {
             let phrases = ranking.selecting_phrases().unwrap_or_default();
             let mut selecting = phrases.iter().filter_map(|phrase| counts.get(*phrase));
             selecting.any(|count| *count >= least)
         });
-        let in_conversation = match walks {
-            true => FROM_END_OF_CONVERSATION,
+        let in_conversation = match is_walk {
+            true => FROM_END_OF_PATH,
             false => IN_CONVERSATION,
         };
         let area = (&area, in_conversation);
@@ -311,7 +312,7 @@ async fn propose_nodes(
     }
 }
 
-/// Parameters 1 to 6 of [`IN_CONVERSATION`], [`FROM_END_OF_CONVERSATION`] and [`OF_OWNER`].
+/// Parameters 1 to 6 of [`IN_CONVERSATION`], [`FROM_END_OF_PATH`] and [`OF_OWNER`].
 fn match_params(scope: &str, request: &SearchRequest, ranking: &Ranking<NodeKey>) -> Vec<Param> {
     // Filters are columns of the index rows, so nodes that they exclude do not count against the
     // limit of examined nodes.

@@ -189,8 +189,8 @@ fn purge_index(conn: &Connection, index: &PurgedIndex) -> Result<bool, RowError>
     let due: u32 = conn
         .prepare_cached(index.due)?
         .query_row([], |row| row.get(0))?;
-    // A negative number starts a merge of the whole index, positive ones continue it. Where another merge runs already, FTS5 only
-    // goes on with that one, and what it had written before stays. So the whole is merged twice: then nothing older runs.
+    // A negative number starts a merge of the whole index (steps 1 and 3), positive ones continue it (2 and 4). Where another merge
+    // runs already, FTS5 only goes on with that one, and what it had written before stays. So the whole is merged twice.
     let (pages, next, after) = match due {
         0 => return Ok(false),
         1 => (-STEP_PAGES, 2, 3),
