@@ -15,6 +15,7 @@ mod ci;
 mod clients;
 mod dependencies;
 mod dist;
+mod evaluation;
 mod fuzzing;
 mod metadata;
 mod peers;
@@ -52,6 +53,9 @@ enum XtaskCommand {
     Api,
     /// Benchmarks of every crate that has some
     Bench(bench::Arguments),
+    /// Tasks for an agent, played with and without a policy, with your own key; --help shows the options
+    #[command(disable_help_flag = true)]
+    Eval(evaluation::Arguments),
     /// Tests at their full doses: properties with many cases, tests ignored for their length, fuzzing
     Soak(testing::Arguments),
     /// libFuzzer on the parsers of strangers' bytes
@@ -87,6 +91,7 @@ fn run_task(task: XtaskCommand) -> Result<()> {
         XtaskCommand::Tidy => tidy::run_checks(),
         XtaskCommand::Api => tidy::write_api_files(),
         XtaskCommand::Bench(arguments) => bench::run_benchmarks(&arguments),
+        XtaskCommand::Eval(arguments) => evaluation::run_evaluation(&arguments),
         XtaskCommand::Soak(arguments) => testing::run_soak_tests(&arguments.rest),
         XtaskCommand::Fuzz(arguments) => fuzzing::fuzz_targets(&arguments),
         XtaskCommand::Licences => dependencies::check_licences(),

@@ -149,6 +149,10 @@ pub(crate) const CRATE_RULES: &[CrateRule] = &[
     CrateRule::new("contexture-inspector", 7),
     CrateRule::new("contexture-server", 8),
     CrateRule::new("contexture-cli", 9),
+    CrateRule {
+        allowed_dependencies: Some(&["contexture", "contexture-server"]),
+        ..CrateRule::new("contexture-eval", 9)
+    },
     // Reads whatever any other crate reads.
     CrateRule::new("contexture-fuzz-targets", 8),
     CrateRule::new("xtask", 10),
@@ -237,7 +241,7 @@ pub(crate) const RESERVED_LIBRARIES: &[ReservedLibraries] = &[
             "owo-colors",
             "anstream",
         ],
-        crates: &["contexture-cli", "xtask"],
+        crates: &["contexture-cli", "contexture-eval", "xtask"],
         why: "only programs talk to a terminal; libraries return typed errors",
     },
 ];
