@@ -50,7 +50,8 @@ pub use claim::BranchClaim;
 pub use compaction::{
     AnsweredRequest, BackgroundSummary, CompactOptions, CompactRequest, CompactSpan, Compacted,
     CompactionDraft, Compactor, CompactorError, GivenSummary, ManifestOnly, ModelCompactor,
-    NoticePolicy, PrepareOptions, Prepared, ReportedUsage, Strategy, Trigger, UsagePreference,
+    NoticePolicy, PrepareOptions, Prepared, ReportedUsage, Strategy, SummaryModel, SummaryPayer,
+    Trigger, UsagePreference,
 };
 pub use draft::{Committed, Draft};
 pub use error::{EngineError, Unreplayable};

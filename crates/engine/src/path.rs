@@ -1,6 +1,7 @@
 //! Stored paths, read back as items.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contexture_compile::{GrowingPath, PathItem};
 use contexture_ir::{ConversationId, Item, MessageId, NodeId, Owner};
@@ -87,6 +88,24 @@ pub(crate) struct StoredPath {
     responses: u64,
     bytes: usize,
     has_redacted_compaction: bool,
+    places: KnownPlaces,
+}
+
+/// Where nodes stand on a path that were looked for before. A place never changes while the path grows.
+#[derive(Debug, Default)]
+struct KnownPlaces(Mutex<BTreeMap<NodeId, usize>>);
+
+impl KnownPlaces {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeId, usize>> {
+        // Each entry is right by itself.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clone for KnownPlaces {
+    fn clone(&self) -> Self {
+        Self(Mutex::new(self.lock().clone()))
+    }
 }
 
 /// Nodes read at a time from the end of a path.
@@ -141,6 +160,27 @@ impl StoredPath {
     /// Answers of models on it.
     pub(crate) const fn response_count(&self) -> u64 {
         self.responses
+    }
+
+    /// The places of these nodes, from 0; a node that is not on the path has none. The path is walked once for a node, and not
+    /// again for every call.
+    pub(crate) fn places_of(&self, nodes: &BTreeSet<NodeId>) -> BTreeMap<NodeId, usize> {
+        let mut known = self.places.lock();
+        let found = nodes.iter().filter_map(|id| Some((*id, *known.get(id)?)));
+        let mut places: BTreeMap<NodeId, usize> = found.collect();
+        if places.len() < nodes.len() {
+            let missing: BTreeSet<NodeId> = nodes
+                .iter()
+                .filter(|id| !places.contains_key(id))
+                .copied()
+                .collect();
+            let walked = (0..).zip(&self.nodes);
+            let found = walked.filter(|(_, node)| missing.contains(&node.id));
+            places.extend(found.map(|(at, node)| (node.id, at)));
+            // Those of compactions that are no longer in effect are not kept.
+            known.clone_from(&places);
+        }
+        places
     }
 
     /// Whether a compaction on it was redacted.
@@ -201,4 +241,39 @@ pub(crate) fn message_id_of(node: &Node) -> Result<MessageId, EngineError> {
         Some(id) => id.clone(),
         None => MessageId::new(node.id.to_string())?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use contexture_ir::user;
+
+    use super::*;
+    use crate::Engine;
+
+    #[tokio::test]
+    async fn places_stay_as_the_path_grows() {
+        let chat = Engine::in_memory().conversation("c").open().await.unwrap();
+        let mut ids = Vec::new();
+        for number in 0..5 {
+            ids.extend(chat.save([user(format!("{number}"))]).await.unwrap().nodes);
+        }
+        let request = ReadRequest::whole_path(chat.current_position());
+        let mut path = crate::handle::load_path(&chat, request).await.unwrap();
+        let wanted = BTreeSet::from([ids[3], ids[1]]);
+        let expected = BTreeMap::from([(ids[1], 1), (ids[3], 3)]);
+        assert_eq!(path.places_of(&wanted), expected);
+        let more = chat.save([user("more")]).await.unwrap().nodes;
+        let request = ReadRequest {
+            at: chat.current_position(),
+            span: Span::From(6),
+            limit: None,
+        };
+        let page = chat.store().read_path(chat.owner(), chat.id(), request);
+        path.append_page(page.await.unwrap()).unwrap();
+        // Of the kept places one is asked for again, and a new one.
+        let wanted = BTreeSet::from([ids[1], more[0]]);
+        let expected = BTreeMap::from([(ids[1], 1), (more[0], 5)]);
+        assert_eq!(path.clone().places_of(&wanted), expected);
+        assert_eq!(path.places_of(&wanted), expected);
+    }
 }

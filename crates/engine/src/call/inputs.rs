@@ -81,7 +81,7 @@ impl<'p> TreeInputs<'p> {
         }
         Ok(Self {
             items,
-            covers: Covers::from_state(state)?.covers_on_path(&path.nodes),
+            covers: Covers::from_state(state)?.covers_on_path(path),
             dropped_rules: DroppedRules::from_state(state)?.rule_ids(),
             plan: stored_plan(state, plan_key)?,
         })

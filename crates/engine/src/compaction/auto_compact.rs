@@ -25,6 +25,7 @@ use super::trigger::{
 use crate::call::{CompileOptions, CompiledCall, compile_call};
 use crate::error::EngineError;
 use crate::handle::{Conversation, EngineEventKind, read_full_path};
+use crate::path::StoredPath;
 
 /// A summary in the background is begun at the latest when the history has this share of the size that triggers a
 /// compaction, in per cent.
@@ -109,18 +110,22 @@ pub(crate) async fn prepare_call(
     compile: CompileOptions<'_>,
 ) -> Result<Prepared, EngineError> {
     let request = target.build_request(chat.engine().catalogue())?;
+    let path = read_full_path(chat, chat.current_position()).await?;
     // What the caller knows wins; the store is asked only where the figure is used.
     let reported = match (options.reported, options.usage) {
         (None, UsagePreference::Max | UsagePreference::ReportedFirst) => {
-            last_reported_usage(chat, &request.model).await?
+            last_reported_usage(chat, &path, &request.model).await?
         }
         (given, _) => given,
     };
+    // A model's own wish, before the size asks for it.
+    let wish = find_new_context(&path);
+    let is_redacted = has_redacted_compaction(chat, &path).await?;
+    // Let go before anything is appended: a path that somebody holds is copied to grow.
+    drop(path);
     let scale = usage_scale(reported, options.usage);
     let sizes = TriggerSizes::of_request(&request, options.trigger, scale);
     let compiled = compile_call(chat, target.into(), compile).await;
-    // A model's own wish, before the size asks for it.
-    let wish = find_new_context(chat).await?;
     // A refused compile is due as well: compacting may be what makes it fit. Other errors are not about size.
     let is_due = match &compiled {
         Ok(call) => {
@@ -131,7 +136,6 @@ pub(crate) async fn prepare_call(
         Err(EngineError::Refused(_)) => true,
         Err(_) => false,
     };
-    let is_redacted = has_redacted_compaction(chat).await?;
     if !is_due && !is_redacted && wish.is_none() {
         return finish_undue_call(chat, target, (options, compile), compiled?, sizes).await;
     }
@@ -452,8 +456,10 @@ pub(crate) fn summarise_behind(
 }
 
 /// Whether a compaction in effect was redacted: it is made anew, without what was redacted in it.
-async fn has_redacted_compaction(chat: &Conversation) -> Result<bool, EngineError> {
-    let path = read_full_path(chat, chat.current_position()).await?;
+async fn has_redacted_compaction(
+    chat: &Conversation,
+    path: &StoredPath,
+) -> Result<bool, EngineError> {
     if !path.has_redacted_compaction() {
         return Ok(false);
     }

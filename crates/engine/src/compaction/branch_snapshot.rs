@@ -54,7 +54,7 @@ pub(crate) async fn load_snapshot(
         ),
         None => Default::default(),
     };
-    let places = covers.covers_on_path(&path.nodes);
+    let places = covers.covers_on_path(&path);
     let compacts = |at: usize| is_compaction(&path, at);
     Ok(BranchSnapshot {
         covering: ActiveCovers::from_covers(&places, path.items.len(), compacts),

@@ -408,6 +408,7 @@ async fn draft_span(
             engine: chat.engine(),
             owner: chat.owner(),
             conversation: chat.id(),
+            names: None,
         },
     };
     let configuration = summary_configuration(options);

@@ -39,7 +39,7 @@ mod trigger;
 
 pub use auto_compact::{AnsweredRequest, PrepareOptions, Prepared};
 pub(crate) use auto_compact::{prepare_call, summarise_behind};
-pub use background::BackgroundSummary;
+pub use background::{BackgroundSummary, SummaryModel, SummaryPayer};
 pub use compact::{CompactOptions, CompactSpan, Compacted, CompactionDraft};
 pub(crate) use compact::{
     compact_branch, draft_compaction, list_compactions, store_compaction, undo_compaction,

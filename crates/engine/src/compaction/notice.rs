@@ -16,6 +16,7 @@ use super::trigger::percent_of;
 use crate::call::{CompileOptions, CompiledCall, compile_call};
 use crate::error::EngineError;
 use crate::handle::{Conversation, read_full_path};
+use crate::path::StoredPath;
 
 /// Under which name the notice stands in the report.
 const SOURCE: &str = "compaction notice";
@@ -64,7 +65,9 @@ pub(super) async fn compile_with_notice(
         return Ok(None);
     }
     // Once: the call before was below the mark. Where none was recorded nobody knows, and nothing is said.
-    let before = last_counted_tokens(chat, target.model()).await?;
+    let path = read_full_path(chat, chat.current_position()).await?;
+    let before = last_counted_tokens(chat, &path, target.model()).await?;
+    drop(path);
     if before.is_none_or(|before| before > threshold) {
         return Ok(None);
     }
@@ -94,10 +97,7 @@ pub(super) struct NewContextWish {
 }
 
 /// Finds the wish in the last step of the path; `None` if there is none, or if it was fulfilled.
-pub(super) async fn find_new_context(
-    chat: &Conversation,
-) -> Result<Option<NewContextWish>, EngineError> {
-    let path = read_full_path(chat, chat.current_position()).await?;
+pub(super) fn find_new_context(path: &StoredPath) -> Option<NewContextWish> {
     let newest_first = path.nodes.iter().zip(&path.items).rev();
     // Outputs stand behind the calls of their step; an output behind a call is of the step before.
     let (mut is_answered, mut in_calls) = (false, false);
@@ -108,12 +108,12 @@ pub(super) async fn find_new_context(
             (_, Item::FunctionCallOutput(_)) => is_answered = true,
             (_, Item::FunctionCall(call)) if call.name == NEW_CONTEXT && is_answered => {
                 let summary = new_context_summary(&call.arguments);
-                return Ok(Some(NewContextWish { summary }));
+                return Some(NewContextWish { summary });
             }
             (_, Item::FunctionCall(_)) => in_calls = true,
             (NodeKind::Assistant, _) if !is_answered => break,
             _ => {}
         }
     }
-    Ok(None)
+    None
 }

@@ -3,16 +3,17 @@
 //! Not here: what follows from it (`trigger`).
 
 use contexture_ir::ResponseId;
-use contexture_store::{Error as StoreError, NodeKind, ReadRequest, ResponseRecord};
+use contexture_store::{Error as StoreError, NodeKind, ResponseRecord};
 use serde::Deserialize;
 
 use super::trigger::ReportedUsage;
 use crate::call::CallRecord;
 use crate::error::EngineError;
 use crate::handle::Conversation;
+use crate::path::StoredPath;
 
 /// How many nodes from the end of a path the last answer is looked for.
-const BACK: u64 = 256;
+const BACK: usize = 256;
 
 /// Of a stored usage.
 #[derive(Deserialize)]
@@ -20,20 +21,19 @@ struct StoredInputUsage {
     input_tokens: Option<u64>,
 }
 
-/// The record of the last call on this branch, if that was one of this model. An answer in which the provider compacted
-/// says nothing: it did not read what it was sent.
+/// The record of the last call on a path, if that was one of this model. An answer in which the provider compacted says
+/// nothing: it did not read what it was sent.
 async fn last_record(
     chat: &Conversation,
+    path: &StoredPath,
     model: &str,
 ) -> Result<Option<ResponseRecord>, EngineError> {
-    let request = ReadRequest::last_nodes(chat.current_position(), BACK);
-    let nodes = chat.store().read_path(chat.owner(), chat.id(), request);
-    let nodes = nodes.await?.nodes;
     // Looked for near the end only: a figure from far back says little about the size now.
-    let Some(last) = nodes.iter().rev().find_map(|node| node.response) else {
+    let near = || path.nodes.iter().rev().take(BACK);
+    let Some(last) = near().find_map(|node| node.response) else {
         return Ok(None);
     };
-    let mut answer_nodes = nodes.iter().filter(|node| node.response == Some(last));
+    let mut answer_nodes = near().filter(|node| node.response == Some(last));
     if answer_nodes.any(|node| node.kind == NodeKind::Compaction) {
         return Ok(None);
     }
@@ -42,21 +42,23 @@ async fn last_record(
     Ok(record.filter(|record| record.model.as_deref() == Some(model)))
 }
 
-/// What was reported for the last recorded call on this branch, if that was one of this model and both figures are known.
+/// What was reported for the last recorded call on a path, if that was one of this model and both figures are known.
 pub(crate) async fn last_reported_usage(
     chat: &Conversation,
+    path: &StoredPath,
     model: &str,
 ) -> Result<Option<ReportedUsage>, EngineError> {
-    let record = last_record(chat, model).await?;
+    let record = last_record(chat, path, model).await?;
     Ok(record.as_ref().and_then(reported_usage))
 }
 
-/// What was counted of the last recorded call on this branch, if that was one of this model.
+/// What was counted of the last recorded call on a path, if that was one of this model.
 pub(crate) async fn last_counted_tokens(
     chat: &Conversation,
+    path: &StoredPath,
     model: &str,
 ) -> Result<Option<u64>, EngineError> {
-    let record = last_record(chat, model).await?;
+    let record = last_record(chat, path, model).await?;
     Ok(record.as_ref().and_then(counted_tokens))
 }
 

@@ -10,7 +10,7 @@ use contexture_compile::{Compiler, Target};
 use contexture_ir::{ConversationId, Item, Message, Owner, Role, Usage};
 use contexture_layers::LayerError;
 use contexture_models::{Model, ModelError, ModelRequest, ModelResponse};
-use contexture_store::StateChange;
+use contexture_store::{CallNames, StateChange};
 use contexture_telemetry::ModelCall;
 use contexture_wire::lift;
 use tracing::Instrument;
@@ -26,6 +26,8 @@ pub(crate) struct SideCaller<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) owner: &'a Owner,
     pub(crate) conversation: &'a ConversationId,
+    /// The names it is recorded under, beside the model's; `None`: under no others.
+    pub(crate) names: Option<&'a CallNames>,
 }
 
 /// One answer, whole. The call is recorded at once and not with what is made of the answer: that may never be stored, and the
@@ -46,6 +48,13 @@ pub(crate) async fn call_model(
     };
     let mut row = begin_row(id, format, &name, timing);
     row.details.is_own = true;
+    if let Some(names) = caller.names {
+        let model = std::mem::take(&mut row.names.model);
+        row.names = CallNames {
+            model,
+            ..names.clone()
+        };
+    }
     match &answer {
         Ok(answer) => {
             if let Ok(lifted) = lift(format, &answer.body) {

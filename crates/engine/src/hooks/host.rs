@@ -56,6 +56,7 @@ impl LayerHost for EngineHost {
                     engine: &self.engine,
                     owner: &self.owner,
                     conversation: &self.conversation,
+                    names: None,
                 };
                 let (answer, usage) = model.complete_prompt(prompt, caller).await?;
                 // Counted after the answer and before it is used: it was paid for even if the layer then fails.

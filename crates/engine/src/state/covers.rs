@@ -3,18 +3,17 @@
 //! Version 1 is a JSON array of objects with the node ids `compaction`, `first` and `last`. The compaction item itself
 //! says how it was made, in its field `ctx:covers`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use contexture_compile::Cover;
 use contexture_compile::compaction::COVERS;
 use contexture_ir::{Compaction, ContentHash, Fields, NodeId, Raw};
-use contexture_store::Node;
 use serde::{Deserialize, Serialize};
 
 use super::list::node_id;
 use super::list::{StateList, StateListEntry};
 use crate::error::EngineError;
+use crate::path::StoredPath;
 
 /// A compaction in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,19 +39,14 @@ pub(crate) type Covers = StateList<CoverEntry>;
 
 impl Covers {
     /// The covers by their places on a path; one with a node that is not there is left out.
-    pub(crate) fn covers_on_path(&self, nodes: &[Arc<Node>]) -> Vec<Cover> {
+    pub(crate) fn covers_on_path(&self, path: &StoredPath) -> Vec<Cover> {
         if self.entries.is_empty() {
             return Vec::new();
         }
         let named = self.entries.iter();
         let named = named.flat_map(|entry| [entry.compaction, entry.first, entry.last]);
         let named: BTreeSet<NodeId> = named.collect();
-        // Few nodes are named: a map of all would cost more than the compile.
-        let places: BTreeMap<NodeId, usize> = (0..)
-            .zip(nodes)
-            .filter(|(_, node)| named.contains(&node.id))
-            .map(|(at, node)| (node.id, at))
-            .collect();
+        let places = path.places_of(&named);
         let at = |entry: &CoverEntry| {
             Some(Cover {
                 compaction: *places.get(&entry.compaction)?,

@@ -1,9 +1,10 @@
 //! Compiling a conversation and recording the answer.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use contexture_compile::{Cancel, Target};
-use contexture_engine::{CompileOptions, Engine, MessageView};
+use contexture_engine::{CompileOptions, Engine, MessageView, PrepareOptions};
 use contexture_ir::{FunctionTool, Raw, ToolDefinition, hint, user};
 use contexture_store::MemoryStore;
 use contexture_store_testkit::{Faulty, Method};
@@ -140,21 +141,37 @@ async fn a_call_asks_the_store_for_what_is_new() {
     let engine = Engine::new(store.clone());
     let chat = engine.conversation("c").open().await.unwrap();
     chat.save([user("hello")]).await.unwrap();
-    chat.compile(&target()).await.unwrap();
+    let call = chat.compile(&target()).await.unwrap();
+    let asked_since = |before: &BTreeMap<Method, u64>| -> Vec<(Method, u64)> {
+        let counts = store.call_counts().into_iter();
+        let since =
+            counts.map(|(method, calls)| (method, calls - before.get(&method).unwrap_or(&0)));
+        since.filter(|(_, calls)| *calls > 0).collect()
+    };
     let before = store.call_counts();
     chat.compile(&target()).await.unwrap();
-    let asked: Vec<(Method, u64)> = store
-        .call_counts()
-        .into_iter()
-        .map(|(method, calls)| (method, calls - before.get(&method).unwrap_or(&0)))
-        .filter(|(_, calls)| *calls > 0)
-        .collect();
     let new = [
         (Method::ReadPath, 1),
         (Method::ReadState, 1),
         (Method::ListEvents, 1),
     ];
-    assert_eq!(asked, new);
+    assert_eq!(asked_since(&before), new);
+    // A call that may compact looks at the path once more, and at what was reported for the last answer.
+    chat.record(&call, &answer("Hi.")).await.unwrap();
+    chat.prepare(&target(), &PrepareOptions::default())
+        .await
+        .unwrap();
+    let before = store.call_counts();
+    chat.prepare(&target(), &PrepareOptions::default())
+        .await
+        .unwrap();
+    let new = [
+        (Method::ReadPath, 2),
+        (Method::ReadState, 1),
+        (Method::LoadResponse, 1),
+        (Method::ListEvents, 2),
+    ];
+    assert_eq!(asked_since(&before), new);
 }
 
 #[tokio::test]

@@ -397,7 +397,9 @@ impl CaptureContext<'_> {
         let should_wait_for_store = control_headers.wait;
         let holds_last_piece = app.engine().store().capabilities().shared;
         let caller = SummaryCaller {
-            upstreams: app.upstreams(),
+            app,
+            principal,
+            policy: choice.policy.map_or("", |(name, _)| name),
             upstream,
             path: target.path,
             head,

@@ -8,7 +8,8 @@
 //!
 //! A policy (`route::policy`) may send something else instead (`rewrite`): tools and secrets are taken out of the request's
 //! text; a history is compiled once it is stored, where that costs less or something is to be said with it. If that fails,
-//! the request goes as it came. Which requests are sent for one answer is in `send`. A rewritten request may offer tools that the proxy answers itself (`server_tools`).
+//! the request goes as it came. Which requests are sent for one answer is in `send`, which also
+//! looks for refusals inside streams (`stream_refusal`). A rewritten request may offer tools that the proxy answers itself (`server_tools`).
 //! Behind an answer a model may be asked for a summary (`summary`), which a later request is compacted with.
 //!
 //! Not here: how a conversation is found (`contexture-engine`), connections to providers (`contexture-models-http`), the
@@ -29,6 +30,7 @@ mod route;
 mod send;
 mod server_tools;
 mod signature;
+mod stream_refusal;
 mod summary;
 
 use axum::Router;

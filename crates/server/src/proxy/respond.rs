@@ -27,6 +27,7 @@ use crate::proxy::headers::{self, forwarded_response_headers};
 use crate::proxy::refusal::ProxyRefusal;
 use crate::proxy::rewrite::{RefusedRequest, RewrittenRequest};
 use crate::proxy::server_tools::{ClientReply, ToolLoopStart, client_channel};
+use crate::proxy::stream_refusal::read_stream_refusal;
 use crate::state::call_log::{CallRecorder, RequestId, SentBody};
 use crate::state::request_outcomes::OutcomeRecorder;
 use contexture_api::RequestDocument;
@@ -97,10 +98,12 @@ impl CaptureHandle {
         }
     }
 
-    /// Reads what the provider says of the length of a request that it rejected; `None` if it was rejected for another
+    /// Reads what the provider says of the length of a request that it rejected; `None` if it was not rejected, or for another
     /// reason. The answer stays as it came.
     pub(super) async fn read_refusal(&self, answer: &mut PassthroughResponse) -> Option<TooLong> {
-        self.shortening.as_ref()?;
+        if answer.status.is_success() {
+            return read_stream_refusal(self.format, answer).await;
+        }
         let bytes = answer.body.peek(MAX_REFUSAL_BYTES).await;
         let text = decompress_to_end(&answer.headers, bytes, MAX_REFUSAL_BYTES).await;
         let text = text.ok()?;

@@ -106,18 +106,20 @@ async fn send_within_window(
 ) -> Result<(PassthroughResponse, Option<Box<RewrittenRequest>>), UpstreamError> {
     let is_own = rewritten.is_none();
     let mut answer = send_one(host, request, rewritten.as_deref(), capture).await?;
+    let refused = capture.read_refusal(&mut answer).await;
     // Other errors, such as an overload or a wrong key, would hit any request just the same.
-    if !RETRY_ORIGINAL_ON.contains(&answer.status) {
+    if refused.is_none() && !RETRY_ORIGINAL_ON.contains(&answer.status) {
         return Ok(note_sent(answer, rewritten, capture));
     }
-    if let Some(refused) = capture.read_refusal(&mut answer).await {
+    if let Some(refused) = refused {
         let refused = RefusedRequest {
             refused,
             sent: rewritten,
         };
         if let Some(shorter) = capture.request_shorter(refused).await {
-            let second = send_one(host, request, Some(&shorter), capture).await?;
-            let is_taken = !RETRY_ORIGINAL_ON.contains(&second.status);
+            let mut second = send_one(host, request, Some(&shorter), capture).await?;
+            let is_taken = !RETRY_ORIGINAL_ON.contains(&second.status)
+                && capture.read_refusal(&mut second).await.is_none();
             let then = if is_taken { "answered" } else { "refused" };
             metrics::counter!("contexture_proxy_shortened_total", "then" => then).increment(1);
             if is_taken {
@@ -130,7 +132,10 @@ async fn send_within_window(
         return Ok((answer, None));
     }
     // Never worse than without the proxy: a request that the provider would have accepted is sent after all.
-    let why = format!("the provider answered {}", answer.status);
+    let why = match answer.status.is_success() {
+        true => "the provider refused it as too long".to_owned(),
+        false => format!("the provider answered {}", answer.status),
+    };
     count_failed_open(&capture.outcome, &ProxyFailure::new("refused", why));
     Ok((send_one(host, request, None, capture).await?, None))
 }

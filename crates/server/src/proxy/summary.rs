@@ -14,22 +14,32 @@ use axum::http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use bytes::Bytes;
 use contexture::compile::Target;
-use contexture::engine::{BackgroundSummary, ModelCompactor};
+use contexture::engine::{BackgroundSummary, ModelCompactor, SummaryModel, SummaryPayer};
+use contexture::ir::{ConversationId, Owner};
 use contexture::models::{Model, ModelError, ModelRequest, ModelResponse};
 use contexture::models_http::{PassthroughRequest, Upstream, UpstreamError, decompress_to_end};
+use contexture::store::CallNames;
+use contexture::store::rules::call_name;
 use contexture::wire::{CallPath, HttpProfile, ResponseMode, StreamFailure};
 use contexture_api::policy::{CompactConfig, PolicyConfig, SummaryCredentials};
 use futures_util::StreamExt as _;
 
+use crate::access::Principal;
 use crate::proxy::auth::{OutgoingHead, insert_upstream_key};
-use crate::state::upstreams::{ConfiguredUpstream, Upstreams};
+use crate::state::App;
+use crate::state::call_log::RequestId;
+use crate::state::spending::{SpendRefusal, check_caller, check_conversation};
+use crate::state::upstreams::ConfiguredUpstream;
 
 /// Longest answer to a question, in bytes.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
 
 /// The request whose conversation may get a summary.
 pub(crate) struct SummaryCaller<'a> {
-    pub(crate) upstreams: &'a Upstreams,
+    pub(crate) app: &'a App,
+    pub(crate) principal: &'a Principal,
+    /// Name of the policy; empty for none.
+    pub(crate) policy: &'a str,
     /// Where it goes.
     pub(crate) upstream: &'a ConfiguredUpstream,
     /// Its path there.
@@ -50,19 +60,27 @@ impl SummaryCaller<'_> {
         let name = policy.summary_upstream.as_deref();
         let other = policy.summary_model.as_deref().and_then(|model| {
             let upstream = match name {
-                Some(name) => self.upstreams.find_by_name(name)?,
+                Some(name) => self.app.upstreams().find_by_name(name)?,
                 None => self.upstream,
             };
             self.other_model(upstream, model, has_key)
         });
-        match (own, other) {
+        let summary = match (own, other) {
             (Some(own), Some(other)) => {
-                Some(BackgroundSummary::by_own_model(own).or_by_other_model(other))
+                BackgroundSummary::by_own_model(own).or_by_other_model(other)
             }
-            (Some(own), None) => Some(BackgroundSummary::by_own_model(own)),
-            (None, Some(other)) => Some(BackgroundSummary::by_other_model(other)),
-            (None, None) => None,
-        }
+            (Some(own), None) => BackgroundSummary::by_own_model(own),
+            (None, Some(other)) => BackgroundSummary::by_other_model(other),
+            (None, None) => return None,
+        };
+        let payer = Payer {
+            app: self.app.clone(),
+            principal: self.principal.clone(),
+            policy: call_name(self.policy),
+            own_upstream: call_name(&self.upstream.name),
+            other_upstream: call_name(name.unwrap_or(&self.upstream.name)),
+        };
+        Some(summary.paid_by(Arc::new(payer)))
     }
 
     /// The conversation's own model, asked as the client asks it.
@@ -140,6 +158,48 @@ fn whole_answer_path(profile: Option<&HttpProfile>, path: &str, query: Option<&s
     match query.is_empty() {
         true => whole_path,
         false => format!("{whole_path}?{query}"),
+    }
+}
+
+/// The caller whose requests get summaries: its limits hold for their questions, which are recorded under its names.
+struct Payer {
+    app: App,
+    principal: Principal,
+    policy: String,
+    own_upstream: String,
+    other_upstream: String,
+}
+
+impl fmt::Debug for Payer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Payer").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl SummaryPayer for Payer {
+    fn names(&self, asked: SummaryModel) -> CallNames {
+        let upstream = match asked {
+            SummaryModel::Own => &self.own_upstream,
+            SummaryModel::Other => &self.other_upstream,
+        };
+        let key = self.principal.key.as_deref().unwrap_or_default();
+        CallNames {
+            upstream: upstream.clone(),
+            key: call_name(key),
+            policy: self.policy.clone(),
+            ..CallNames::default()
+        }
+    }
+
+    async fn may_ask(&self, owner: &Owner, conversation: &ConversationId) -> Result<(), String> {
+        let now = RequestId::new();
+        check_caller(&self.app, &self.principal, now)
+            .await
+            .map_err(SpendRefusal::into_reason)?;
+        check_conversation(&self.app, owner, conversation, now)
+            .await
+            .map_err(SpendRefusal::into_reason)
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct RequestId(pub(crate) CallId);
 
 impl RequestId {
     /// Returns a new id: those of one process are in the order in which they were made.
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // By the machine's clock and not the engine's: whatever is wrong there, the request is forwarded.
         Self(CallId::from_bytes(Uuid::now_v7().into_bytes()))
     }

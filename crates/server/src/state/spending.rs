@@ -67,6 +67,16 @@ pub(crate) enum SpendRefusal {
     Unknown(StoreError),
 }
 
+impl SpendRefusal {
+    /// Returns the refusal in words.
+    pub(crate) fn into_reason(self) -> String {
+        match self {
+            Self::LimitReached { message, .. } => message,
+            Self::Unknown(error) => format!("what was spent today cannot be read: {error}"),
+        }
+    }
+}
+
 /// What was spent today, by everyone whom a limit holds for.
 #[derive(Debug, Default)]
 pub(crate) struct Spending(Mutex<SpendTable>);

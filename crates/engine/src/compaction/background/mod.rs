@@ -18,6 +18,6 @@ mod question;
 mod ready;
 mod task;
 
-pub use options::BackgroundSummary;
+pub use options::{BackgroundSummary, SummaryModel, SummaryPayer};
 pub(super) use ready::{LookupSizes, SummaryLookup, find_ready_summary, remove_summary};
 pub(super) use task::{SentBody, SentRequest, SummaryPlan, start_summary};

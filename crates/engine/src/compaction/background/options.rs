@@ -1,9 +1,13 @@
-//! Options of summaries in the background: whom to ask, and from when on.
+//! Options of summaries in the background: whom to ask, from when on, and who pays.
 
+use std::fmt;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use contexture_compile::compaction::SummaryOptions;
+use contexture_ir::{ConversationId, Owner};
 use contexture_models::Model;
+use contexture_store::CallNames;
 
 use crate::compaction::ModelCompactor;
 
@@ -15,6 +19,7 @@ use crate::compaction::ModelCompactor;
 /// way by the catalogue's prices is taken.
 #[derive(Clone, Debug)]
 pub struct BackgroundSummary {
+    pub(super) payer: Option<Arc<dyn SummaryPayer>>,
     pub(super) own: Option<Arc<dyn Model>>,
     pub(super) other: Option<ModelCompactor>,
     /// From which share of a request's space on a summary is made, in per cent. Default 70. It is never later than shortly
@@ -31,6 +36,7 @@ pub struct BackgroundSummary {
 impl BackgroundSummary {
     const fn new(own: Option<Arc<dyn Model>>, other: Option<ModelCompactor>) -> Self {
         Self {
+            payer: None,
             own,
             other,
             from_percent: 70,
@@ -61,4 +67,34 @@ impl BackgroundSummary {
         self.other = Some(other);
         self
     }
+
+    /// Names who pays for the questions, for the record of calls and for limits of what may be spent. Default: nobody is named,
+    /// and nothing limits them.
+    #[must_use]
+    pub fn paid_by(mut self, payer: Arc<dyn SummaryPayer>) -> Self {
+        self.payer = Some(payer);
+        self
+    }
+}
+
+/// Whom a summary is asked of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SummaryModel {
+    /// The conversation's own model.
+    Own,
+    /// The other one.
+    Other,
+}
+
+/// Who pays for the questions of a [`BackgroundSummary`].
+#[async_trait]
+pub trait SummaryPayer: fmt::Debug + Send + Sync {
+    /// The names under which a question is recorded. The model's is filled in from the question itself.
+    fn names(&self, asked: SummaryModel) -> CallNames;
+
+    /// Checks that a conversation may spend more, before its question is asked.
+    ///
+    /// # Errors
+    /// Why it may not: the summary is then missing, with these words as the reason.
+    async fn may_ask(&self, owner: &Owner, conversation: &ConversationId) -> Result<(), String>;
 }

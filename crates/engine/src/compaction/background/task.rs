@@ -8,7 +8,7 @@ use contexture_ir::NodeId;
 use contexture_store::{EventKind, PathEnd};
 use contexture_tokens::counter_for;
 
-use super::options::BackgroundSummary;
+use super::options::{BackgroundSummary, SummaryModel};
 use super::question::{NotWritten, SummarySubject, Way};
 use super::ready::{LookupSizes, ReadySummary, SummaryOutcome, is_settled, put_summary, take_back};
 use crate::call::{AfterAnswer, CompiledCall};
@@ -123,6 +123,7 @@ async fn make_summary(
             engine: chat.engine(),
             owner: chat.owner(),
             conversation: chat.id(),
+            names: None,
         },
         side_usage: plan.compact.side_usage.as_deref(),
     };
@@ -211,7 +212,11 @@ async fn write_summary(
         }
     };
     let by = strategy.configuration(&chosen.way, &plan.target);
-    let is_own = matches!(chosen.way, Way::Own(_));
+    let asked = match chosen.way {
+        Way::Own(_) => SummaryModel::Own,
+        Way::Other => SummaryModel::Other,
+    };
+    let is_own = asked == SummaryModel::Own;
     chat.publish(|| EngineEventKind::SummaryAsked {
         is_own,
         own_cost: chosen.own_cost,
@@ -223,7 +228,25 @@ async fn write_summary(
         let paid = false;
         return (by, Err(NotWritten { reason, paid }));
     }
-    let written = strategy.ask(chosen.way, subject).await;
+    let names = match &strategy.payer {
+        None => None,
+        Some(payer) => match payer.may_ask(chat.owner(), chat.id()).await {
+            Ok(()) => Some(payer.names(asked)),
+            // No failure of the model's: it was not asked.
+            Err(reason) => {
+                let paid = false;
+                return (by, Err(NotWritten { reason, paid }));
+            }
+        },
+    };
+    let subject = SummarySubject {
+        caller: SideCaller {
+            names: names.as_ref(),
+            ..subject.caller
+        },
+        ..*subject
+    };
+    let written = strategy.ask(chosen.way, &subject).await;
     match &written {
         Ok(_) => breakers.record_success(&by),
         Err(_) => breakers.record_failure(&by, chat.engine().now_ms()),

@@ -1,8 +1,12 @@
 //! Long histories: what a request costs grows with what is in it, and no faster.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contexture_engine::{Engine, IngestRequest};
+use contexture_store_sqlite::SqliteStore;
+use contexture_wire::{Format, lift};
 
 use super::client::{owner, request, user};
 
@@ -16,9 +20,8 @@ fn processor_ticks() -> Option<u64> {
     times.map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// Ingests a new history of so many short messages, and returns the processor time it took.
-async fn ingest_cost(messages: usize) -> Option<u64> {
-    let engine = Engine::in_memory();
+/// Ingests a new history of so many short messages into a new store, and returns the processor time it took.
+async fn ingest_cost(engine: Engine, messages: usize) -> Option<u64> {
     let items: Vec<_> = (0..messages)
         .map(|n| user(&format!("message {n}")))
         .collect();
@@ -31,22 +34,65 @@ async fn ingest_cost(messages: usize) -> Option<u64> {
     Some(processor_ticks()? - before)
 }
 
-#[tokio::test]
-async fn twice_the_messages_take_twice_the_time() {
-    let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
-    let most = if soak { 1_000_000 } else { 40_000 };
+/// Reads a request whose one tool has so many keys in its schema, ingests it, and returns the processor time it took.
+async fn keys_cost(keys: usize) -> Option<u64> {
+    let engine = Engine::in_memory();
+    let properties: Vec<String> = (0..keys).map(|n| format!(r#""key_{n}":{{}}"#)).collect();
+    let schema = format!(
+        r#"{{"type":"object","properties":{{{}}}}}"#,
+        properties.join(",")
+    );
+    let tool =
+        format!(r#"{{"type":"function","function":{{"name":"find","parameters":{schema}}}}}"#);
+    let body = format!(
+        r#"{{"model":"gpt-4.1","messages":[{{"role":"user","content":"Hi"}}],"tools":[{tool}]}}"#
+    );
+    let before = processor_ticks()?;
+    let transcript = lift(Format::OpenAiChat, &body).unwrap().transcript;
+    let ingested = engine
+        .ingest(&owner(), IngestRequest::new(&transcript))
+        .await;
+    assert!(!ingested.unwrap().appended.is_empty());
+    Some(processor_ticks()? - before)
+}
+
+/// Checks that twice as much takes at most 2.2 times the processor time, and a few ticks by which the clock is coarse. Neighbours
+/// on the machine take its caches, and so processor time: what grows faster does so in each of three tries.
+async fn check_linear(what: &str, most: usize, cost: impl AsyncFn(usize) -> Option<u64>) {
     let mut seen = Vec::new();
-    // Neighbours on the machine take its caches, and so processor time: what grows faster does so each time.
     for _ in 0..3 {
-        let (Some(half), Some(whole)) = (ingest_cost(most / 2).await, ingest_cost(most).await)
-        else {
+        let (Some(half), Some(whole)) = (cost(most / 2).await, cost(most).await) else {
             return;
         };
+        println!(
+            "{what}: {half} and {whole} ticks for {} and {most}",
+            most / 2
+        );
         seen.push((half, whole));
-        // At most 2.2 times, and a few ticks by which the clock is coarse.
         if whole <= half * 22 / 10 + 20 {
             return;
         }
     }
-    panic!("ticks for {} and {most} messages: {seen:?}", most / 2);
+    panic!("{what}: ticks for {} and {most}: {seen:?}", most / 2);
+}
+
+#[tokio::test]
+async fn twice_the_history_takes_twice_the_time() {
+    let (messages, keys) = match std::env::var_os("CONTEXTURE_SOAK") {
+        Some(_) => (1_000_000, 1_000_000),
+        None => (40_000, 100_000),
+    };
+    check_linear("in memory", messages, async |count| {
+        ingest_cost(Engine::in_memory(), count).await
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let stores = AtomicUsize::new(0);
+    check_linear("on SQLite", messages, async |count| {
+        let number = stores.fetch_add(1, Ordering::Relaxed);
+        let store = SqliteStore::open(folder.path().join(format!("{number}.db"))).unwrap();
+        ingest_cost(Engine::new(Arc::new(store)), count).await
+    })
+    .await;
+    check_linear("keys of an object", keys, keys_cost).await;
 }

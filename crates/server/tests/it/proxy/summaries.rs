@@ -1,6 +1,8 @@
 //! Summaries by a model behind a client's requests: asked with the bytes and the key of the request before, in the background.
 
-use contexture::store::{CallRecord, ListCalls};
+use axum::http::StatusCode;
+use contexture::catalogue::Money;
+use contexture::store::{CallOutcome, CallRecord, ListCalls};
 use contexture::{Engine, Owner};
 use contexture_upstream_testkit::{Gate, Provider, Received, ScriptedProvider, UpstreamResponse};
 use serde_json::{Value, json};
@@ -40,13 +42,21 @@ fn provider(gate: Option<Gate>) -> impl Provider {
 
 /// Talks for some turns under a policy, with a key of the client's; returns the calls that no client made.
 async fn talk(policy: &str, gate: Option<Gate>, waits: bool) -> (Proxied, Vec<CallRecord>) {
+    talk_in(&all(policy), gate, waits).await
+}
+
+/// As [`talk`], under a whole configuration; a refusal ends the talk.
+async fn talk_in(config: &str, gate: Option<Gate>, waits: bool) -> (Proxied, Vec<CallRecord>) {
     let engine = Engine::in_memory();
-    let proxied = Proxied::to(provider(gate), engine.clone(), &all(policy)).await;
+    let proxied = Proxied::to(provider(gate), engine.clone(), config).await;
     let mut history = Vec::new();
     for turn in 0..30 {
         history.push(long(turn));
         let key = [("authorization", "Bearer sk-client")];
         let answer = proxied.ask_with(CHAT, &chat(&history), &key).await;
+        if answer.status == StatusCode::TOO_MANY_REQUESTS {
+            break;
+        }
         history.push(said(&answer));
         let outcome = proxied.outcome(&answer).await;
         if waits {
@@ -55,15 +65,20 @@ async fn talk(policy: &str, gate: Option<Gate>, waits: bool) -> (Proxied, Vec<Ca
             chat.wait_for_summary().await;
         }
     }
-    let calls = engine.store().calls().unwrap();
+    let (own, _) = calls(&proxied).await;
+    (proxied, own)
+}
+
+/// The calls on record: those that no client made, and the clients'.
+async fn calls(proxied: &Proxied) -> (Vec<CallRecord>, Vec<CallRecord>) {
+    let calls = proxied.stand.engine.store().calls().unwrap();
     let owner: Owner = "local".parse().unwrap();
     let list = ListCalls {
         limit: Some(500),
         ..ListCalls::default()
     };
     let listed = calls.list_calls(&owner, list).await.unwrap().calls;
-    let own = listed.into_iter().filter(|call| call.details.is_own);
-    (proxied, own.collect())
+    listed.into_iter().partition(|call| call.details.is_own)
 }
 
 /// The longest request that a question goes on from: all of it is there, but for the end of its list and what is behind that.
@@ -97,6 +112,42 @@ async fn summary_is_asked_with_client_key_and_used_when_it_overflows() {
     assert!(keys.all(|key| key == Some("Bearer sk-client")));
     assert_eq!(own.len(), questions.len());
     assert!(own.iter().all(|call| call.details.tokens.is_some()));
+    // They are found and summed by what the client's own calls are.
+    for call in &own {
+        let names = [&call.names.upstream, &call.names.policy, &call.names.model];
+        assert_eq!(names, ["openai", "small", "gpt-4.1"]);
+    }
+}
+
+/// A summary is paid for by the caller whose conversation it is of: where no more may be spent, none is asked for.
+#[tokio::test]
+async fn nobody_gets_a_summary_who_may_spend_no_more() {
+    let policy = all(&format!("{POLICY}summary_credentials = \"client\"\n"));
+    let (proxied, own) = talk_in(&policy, None, true).await;
+    let asked = own.iter().map(|call| call.id).min().unwrap();
+    let (_, before) = calls(&proxied).await;
+    let before = before.iter().filter(|call| call.id < asked);
+    let spent = before.map(|call| u128::from(call.details.pico_dollars.unwrap()));
+    // Reached by the call whose answer the first question would go on from, which itself may still be made.
+    let limit = Money::from_pico_dollars(spent.sum()).to_decimal_string();
+    for member in ["dollars_per_day", "conversation_dollars_per_day"] {
+        let limited = format!("[server.limits]\n{member} = \"{limit}\"\n{policy}");
+        let (proxied, own) = talk_in(&limited, None, true).await;
+        let (_, answered) = calls(&proxied).await;
+        let answered = answered
+            .iter()
+            .filter(|call| call.outcome == CallOutcome::Completed);
+        let last = answered.map(|call| call.details.pico_dollars.unwrap());
+        assert_eq!(
+            Money::from_pico_dollars(last.map(u128::from).sum()).to_decimal_string(),
+            limit
+        );
+        assert!(
+            !sent(&proxied).iter().any(|body| is_question(body)),
+            "{member}"
+        );
+        assert_eq!(own.len(), 0, "{member}");
+    }
 }
 
 /// Without a configured key nobody is asked, unless the policy allows the client's.
