@@ -231,12 +231,33 @@ impl PassthroughBody {
     /// Reads at most about so many bytes from the front, which stay in the body: who reads the body afterwards gets all of
     /// it, as it came. Where the body breaks off, so does what follows.
     pub async fn peek(&mut self, most: usize) -> Bytes {
+        self.peek_until(most, Duration::MAX, |_| false).await
+    }
+
+    /// Reads from the front as [`peek`](Self::peek) does, piece by piece as they come, until `is_enough` says of a piece that no
+    /// more is needed, or the time is up.
+    pub async fn peek_until(
+        &mut self,
+        most: usize,
+        longest: Duration,
+        mut is_enough: impl FnMut(&[u8]) -> bool,
+    ) -> Bytes {
         let (mut read, mut length, mut broken) = (Vec::new(), 0, None);
+        let begun = Instant::now();
         while length < most {
-            match self.next().await {
+            // A piece that is late is not lost: it comes with the next reading.
+            let left = longest.saturating_sub(begun.elapsed());
+            let Ok(piece) = tokio::time::timeout(left, self.next()).await else {
+                break;
+            };
+            match piece {
                 Some(Ok(piece)) => {
                     length += piece.len();
+                    let is_last = is_enough(&piece);
                     read.push(piece);
+                    if is_last {
+                        break;
+                    }
                 }
                 Some(Err(error)) => {
                     broken = Some(error);

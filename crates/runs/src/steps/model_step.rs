@@ -13,7 +13,7 @@ use contexture_layers::builtin::Guardrails;
 use contexture_models::{ModelError, ModelRequest, Retryable};
 use contexture_store::StateChange;
 use contexture_telemetry::{ModelCall, record_call_cost};
-use contexture_wire::{TooLong, lift};
+use contexture_wire::{StreamEvent, TooLong, lift};
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 
@@ -76,6 +76,8 @@ struct ModelAnswer {
 struct ExchangeClock {
     begun: Instant,
     timing: CallTiming,
+    /// Whether the model has said something in this attempt: a provider may begin a stream before it refuses the request.
+    has_content: bool,
 }
 
 impl ExchangeClock {
@@ -84,9 +86,14 @@ impl ExchangeClock {
     }
 
     /// Takes note of a part of the answer.
-    fn note_event(&mut self) {
+    fn note_event(&mut self, event: &StreamEvent) {
         let now = self.elapsed_ms();
         self.timing.first_byte_ms.get_or_insert(now);
+        let says_nothing = matches!(
+            event,
+            StreamEvent::Started { .. } | StreamEvent::Usage(_) | StreamEvent::Failed(_)
+        );
+        self.has_content |= !says_nothing;
     }
 
     /// Returns how the exchange went, which ends now.
@@ -262,10 +269,12 @@ async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<AskOutcome,
     let mut clock = ExchangeClock {
         begun: Instant::now(),
         timing: CallTiming::default(),
+        has_content: false,
     };
     loop {
         attempt += 1;
         (clock.timing.attempts, clock.timing.first_byte_ms) = (attempt, None);
+        clock.has_content = false;
         let request = ModelRequest {
             format: call.format(),
             model: call.report.target.model.clone(),
@@ -301,8 +310,8 @@ async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<AskOutcome,
                         .record_failed_call(call, Some(&error), timing)
                         .await;
                     return match too_long(&error) {
-                        // Behind the first byte it is too late: somebody may have read it.
-                        Some(refused) if timing.first_byte_ms.is_none() => {
+                        // Behind the first words it is too late: somebody may have read them.
+                        Some(refused) if !clock.has_content => {
                             Ok(AskOutcome::TooLong { error, refused })
                         }
                         _ => Err(error.into()),
@@ -347,7 +356,7 @@ async fn stream_answer(
                 return StreamOutcome::Cancelled(stream.partial_response().body, cancelled);
             }
             Ok(Some(Ok(event))) => {
-                clock.note_event();
+                clock.note_event(&event);
                 telemetry.record_event(&event);
                 run.notify_observer(|| RunEventKind::Delta(event));
             }

@@ -128,3 +128,31 @@ async fn second_refusal_ends_the_turn() {
     // Never a third time.
     assert_eq!(model.requests().len(), 2);
 }
+
+/// A stream may begin before the provider refuses; with the model's first words it is too late, as somebody may have read them.
+#[tokio::test]
+async fn refusal_inside_a_stream_is_mended_before_the_first_words() {
+    let start = r#"{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[],"usage":{"input_tokens":9,"output_tokens":1}}}"#;
+    let block =
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
+    let words =
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Go on."}}"#;
+    let refusal = r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 4100 tokens > 3500 maximum"}}"#;
+    let end = [
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}"#,
+        r#"{"type":"message_stop"}"#,
+    ];
+    let events = |parts: &[&str]| parts.iter().map(|part| Ok((*part).to_owned())).collect();
+    let whole = [&[start, block, words], &end[..]].concat();
+    for (refused, asked) in [
+        (&[start, refusal][..], 2),
+        (&[start, block, words, refusal], 1),
+    ] {
+        let chat = chat().await;
+        let streams = [events(refused), events(&whole)];
+        let model = Arc::new(ScriptedModel::with_streams(streams).with_refused_overflow());
+        let turn = run_turn_with_text(&chat, &agent(&model), "Say.").await;
+        assert_eq!((model.requests().len(), turn.is_ok()), (asked, asked == 2));
+    }
+}

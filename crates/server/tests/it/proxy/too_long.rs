@@ -26,6 +26,10 @@ struct Counting {
     answers: usize,
     /// Whether its answers say what they were billed for. A usage of zero teaches nothing.
     reports_usage: bool,
+    /// Whether it begins to stream before it refuses.
+    refuses_in_stream: bool,
+    /// Whether it refuses whatever it is sent, and does not say by which count.
+    refuses_all: bool,
 }
 
 impl Counting {
@@ -35,6 +39,8 @@ impl Counting {
             counts: Mutex::default(),
             answers: usize::MAX,
             reports_usage: true,
+            refuses_in_stream: false,
+            refuses_all: false,
         }
     }
 
@@ -67,9 +73,15 @@ impl Provider for Counting {
         if counts.len() > self.answers {
             return UpstreamResponse::no_response();
         }
-        if tokens > LIMIT {
-            let message = format!("prompt is too long: {tokens} tokens > {LIMIT} maximum");
+        if tokens > LIMIT || self.refuses_all {
+            let message = match self.refuses_all {
+                true => "prompt is too long".to_owned(),
+                false => format!("prompt is too long: {tokens} tokens > {LIMIT} maximum"),
+            };
             let error = json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
+            if self.refuses_in_stream {
+                return event_stream(&[message_start(tokens), json!({"type": "ping"}), error]);
+            }
             return UpstreamResponse::json(400, &error);
         }
         let text = format!("Answer {}.", counts.len());
@@ -89,15 +101,22 @@ impl Provider for Counting {
 
 /// A streamed answer.
 fn streamed(text: &str, tokens: u64) -> UpstreamResponse {
-    let events = [
-        json!({"type": "message_start", "message": {"id": "msg_s", "type": "message", "role": "assistant", "model": MODEL,
-            "content": [], "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": tokens, "output_tokens": 1}}}),
+    event_stream(&[
+        message_start(tokens),
         json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
         json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}),
         json!({"type": "content_block_stop", "index": 0}),
         json!({"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": null}, "usage": {"output_tokens": 5}}),
         json!({"type": "message_stop"}),
-    ];
+    ])
+}
+
+fn message_start(tokens: u64) -> Value {
+    json!({"type": "message_start", "message": {"id": "msg_s", "type": "message", "role": "assistant", "model": MODEL,
+        "content": [], "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": tokens, "output_tokens": 1}}})
+}
+
+fn event_stream(events: &[Value]) -> UpstreamResponse {
     UpstreamResponse::event_stream(events.iter().map(|event| {
         let kind = event["type"].as_str().unwrap();
         format!("event: {kind}\ndata: {event}\n\n")
@@ -192,6 +211,57 @@ async fn refused_request_is_sent_once_more_and_shorter() {
 async fn refused_stream_is_sent_once_more_and_shorter() {
     let (sent, attempts) = talk(silent(), true).await;
     assert_eq!((sent, attempts.iter().sum::<u64>()), (61, 61));
+}
+
+/// A provider may say that a request is too long after it has begun to answer it with status 200.
+#[tokio::test]
+async fn refusal_inside_a_stream_is_not_seen_either() {
+    let provider = Counting {
+        refuses_in_stream: true,
+        ..silent()
+    };
+    let (sent, attempts) = talk(provider, true).await;
+    assert_eq!((sent, attempts.iter().sum::<u64>()), (61, 61));
+}
+
+/// At most three requests go out for one answer: what was sent first, a shorter one, and the client's own if it was not the first.
+/// If all are refused, the client is told what was said of its own.
+#[tokio::test]
+async fn client_is_told_the_refusal_of_its_own_request_last() {
+    for refuses_in_stream in [false, true] {
+        let provider = || Counting {
+            refuses_in_stream,
+            refuses_all: true,
+            ..Counting::at(92)
+        };
+        let mut fitting = too_long("Answer");
+        fitting["stream"] = json!(refuses_in_stream);
+        let mut rewritten = fitting.clone();
+        let messages = rewritten["messages"].as_array_mut().unwrap();
+        let question = messages.pop().unwrap();
+        messages.extend(messages.clone());
+        messages.push(question);
+        for (body, sends) in [(fitting, 2), (rewritten, 3)] {
+            let proxied = proxied(provider(), Engine::in_memory()).await;
+            let answer = proxied.ask("/v1/messages", &body).await;
+            let status = match refuses_in_stream {
+                true => StatusCode::OK,
+                false => StatusCode::BAD_REQUEST,
+            };
+            assert_eq!(answer.status, status, "{}", answer.text);
+            assert!(
+                answer.text.contains("prompt is too long"),
+                "{}",
+                answer.text
+            );
+            let received = proxied.upstream.received_requests();
+            let lengths: Vec<usize> = received.iter().map(|one| one.body.len()).collect();
+            assert_eq!(lengths.len(), sends, "{lengths:?}");
+            assert!(lengths[1] < lengths[0], "{lengths:?}");
+            let own = if sends == 2 { 0 } else { 2 };
+            assert_eq!(received[own].json(), body);
+        }
+    }
 }
 
 #[tokio::test]
