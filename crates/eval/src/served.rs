@@ -204,7 +204,7 @@ fn server_config(
     }
     if let Some(budget) = budget {
         // The server itself stops a run within its calls: it knows what each of them costs.
-        let dollars = budget.to_string().trim_start_matches('$').to_owned();
+        let dollars = budget.to_decimal_string();
         let limits = Table::from_iter([("dollars_per_day".to_owned(), Value::from(dollars))]);
         config.insert("server".to_owned(), single("limits", limits));
     }

@@ -19,6 +19,7 @@ pub(crate) fn script_of(task: &str) -> &'static [&'static [Round]] {
 }
 
 const APPROVAL: &[&[Round]] = &[
+    &[&[("list_orders", r#"{"customer": "Ottoline Baptiste"}"#)]],
     &[],
     &[
         &[("get_order", r#"{"order": 1004}"#)],
@@ -135,6 +136,7 @@ const SEPARATE_REQUESTS: &[&[Round]] = &[
 ];
 
 const RENAME: &[&[Round]] = &[
+    &[&[("read_file", r#"{"path": "service/mod_18.py"}"#)]],
     &[
         &[
             ("read_file", r#"{"path": "service/mod_01.py"}"#),
@@ -221,6 +223,7 @@ const RENAME: &[&[Round]] = &[
 ];
 
 const LIMIT: &[&[Round]] = &[
+    &[&[("read_file", r#"{"path": "service/mod_10.py"}"#)]],
     &[&[("read_file", r#"{"path": "service/mod_01.py"}"#)]],
     &[&[("read_file", r#"{"path": "service/mod_02.py"}"#)]],
     &[&[("read_file", r#"{"path": "service/mod_03.py"}"#)]],
@@ -237,6 +240,7 @@ const LIMIT: &[&[Round]] = &[
 ];
 
 const CONVENTIONS: &[&[Round]] = &[
+    &[&[("read_file", r#"{"path": "service/mod_17.py"}"#)]],
     &[&[(
         "write_file",
         r#"{"path": "service/open_books.py", "content": "{{# owner: ledger-core}}\n\n\ndef open_books(day):\n    {{audit.note(}}day)\n    return day\n"}"#,
@@ -249,6 +253,7 @@ const CONVENTIONS: &[&[Round]] = &[
     &[&[("read_file", r#"{"path": "service/mod_11.py"}"#)]],
     &[&[("read_file", r#"{"path": "service/mod_13.py"}"#)]],
     &[&[("read_file", r#"{"path": "service/mod_15.py"}"#)]],
+    &[&[("read_file", r#"{"path": "service/mod_18.py"}"#)]],
     &[&[(
         "write_file",
         r#"{"path": "service/close_books.py", "content": "{{# owner: ledger-core}}\n\n\ndef close_books(day):\n    {{audit.note(}}day)\n    return day\n"}"#,

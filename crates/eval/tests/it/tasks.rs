@@ -2,7 +2,10 @@
 
 use contexture::Catalogue;
 use contexture::catalogue::{Money, Usage};
-use contexture_eval::{Arm, CallFigures, DEFAULT_POLICY, EvaluationReport, Verdict, all_tasks};
+use contexture_eval::{
+    Arm, CallFigures, DEFAULT_POLICY, EvalTask, EvaluationReport, TaskKind, Verdict, all_tasks,
+};
+use contexture_store_testkit::test_seed;
 
 use crate::scripted_model::{Bill, MODEL, Memory, play_scripted};
 
@@ -20,9 +23,21 @@ fn not_done(report: &EvaluationReport, arm: Arm) -> Vec<(&str, &str)> {
     .collect()
 }
 
+/// In a soak all tasks; without, one of each kind, others in every run.
+fn chosen_tasks() -> Vec<EvalTask> {
+    let all = all_tasks();
+    if std::env::var_os("CONTEXTURE_SOAK").is_some() {
+        return all;
+    }
+    let at = usize::try_from(test_seed() % 4).unwrap();
+    let of = |kind| all.iter().filter(move |task| task.kind == kind).nth(at);
+    let kinds = [TaskKind::Desk, TaskKind::Coding];
+    kinds.into_iter().filter_map(of).cloned().collect()
+}
+
 #[tokio::test]
 async fn model_that_remembers_does_every_task_in_both_ways() {
-    let tasks = all_tasks();
+    let tasks = chosen_tasks();
     let (report, providers) =
         play_scripted(tasks.clone(), Memory::Everything, DEFAULT_POLICY).await;
     assert_eq!(not_done(&report, Arm::Plain), []);
@@ -71,7 +86,7 @@ fn price_of(bill: &Bill) -> Money {
 
 #[tokio::test]
 async fn model_that_forgets_fails_what_needs_history() {
-    let tasks = all_tasks();
+    let tasks = chosen_tasks();
     let (report, _providers) = play_scripted(tasks.clone(), Memory::RequestAlone, FORGETTING).await;
     assert_eq!(not_done(&report, Arm::Plain), []);
     let failed: Vec<&str> = not_done(&report, Arm::Policy)
@@ -84,20 +99,20 @@ async fn model_that_forgets_fails_what_needs_history() {
         .map(|task| task.name)
         .collect();
     assert_eq!(failed, needing);
-    assert!(needing.len() < tasks.len());
     let text = report.to_text();
-    assert!(
-        text.contains("a refund of 164.50 dollars on order 1042 was tried with code unknown"),
-        "{text}"
-    );
-    assert!(text.contains("done 2 of 8 against 8 of 8"), "{text}");
+    let reason = "a refund of 164.50 dollars on order 1042 was tried with code unknown";
+    let has_reason = failed.contains(&"desk-approval-code");
+    assert_eq!(text.contains(reason), has_reason, "{text}");
+    let (all, left) = (tasks.len(), tasks.len() - needing.len());
+    let sums = format!("done {left} of {all} against {all} of {all}");
+    assert!(text.contains(&sums), "{text}");
 }
 
 /// A model that knows nothing but its request does everything under the default policy, too: what it needs is told.
 #[tokio::test]
 async fn default_policy_tells_what_the_tasks_need() {
     let (report, _providers) =
-        play_scripted(all_tasks(), Memory::RequestAlone, DEFAULT_POLICY).await;
+        play_scripted(chosen_tasks(), Memory::RequestAlone, DEFAULT_POLICY).await;
     println!("{}", report.to_text());
     assert_eq!(not_done(&report, Arm::Policy), []);
 }

@@ -41,7 +41,7 @@ pub(crate) fn coding_tasks() -> Vec<EvalTask> {
             world: || Box::new(FileTree::new(check_conventions)),
             ..task(
                 "code-conventions",
-                "conventions said at the start hold for a file written nine turns later",
+                "conventions said at the beginning hold for a file written ten turns later",
                 CONVENTION_TURNS,
             )
         },
@@ -58,7 +58,9 @@ pub(crate) fn coding_tasks() -> Vec<EvalTask> {
 
 const NEW_NAME: &str = "load_ledger_rows";
 
+// A policy that cuts keeps the first message: in each task what must be remembered stands behind it.
 const RENAME_TURNS: &[&str] = &[
+    "What is the limit of step_18_4 in service/mod_18.py?",
     "We rename the function fetch_rows to load_ledger_rows everywhere in service/. Never touch vendor/: its function of that name \
      is not ours. Begin with service/mod_01.py and service/mod_02.py only.",
     "Before we go on: what is the limit of step_16_3 in service/mod_16.py?",
@@ -81,6 +83,7 @@ fn check_rename(tree: &FileTree) -> Vec<String> {
 }
 
 const LIMIT_TURNS: &[&str] = &[
+    "Which rows does service/mod_10.py read first?",
     "This is from the log of last night, in production:\n\
      02:11:07 upload begins, day 2026-03-09, 61204 rows\n\
      02:11:07 connected to ledger-eu, session 8f31c2\n\
@@ -121,6 +124,7 @@ const NEW_FILES: [(&str, &str); 2] = [
 ];
 
 const CONVENTION_TURNS: &[&str] = &[
+    "Which region does step_17_2 in service/mod_17.py sum?",
     "For everything you write here: always begin a new file with the line `# owner: ledger-core`. Never use print; always log with \
      audit.note(...). Write service/open_books.py with a function open_books(day) that logs the day and returns it.",
     "What is the limit of step_1_3 in service/mod_01.py?",
@@ -131,6 +135,7 @@ const CONVENTION_TURNS: &[&str] = &[
     "And service/mod_11.py?",
     "What is the limit of step_13_1 in service/mod_13.py?",
     "And of step_15_1 in service/mod_15.py?",
+    "And of step_18_1 in service/mod_18.py?",
     "Write service/close_books.py with a function close_books(day) that logs the day and returns it.",
 ];
 

@@ -24,7 +24,7 @@ pub(crate) fn desk_tasks() -> Vec<EvalTask> {
             world: || Box::new(Desk::new(check_approval)),
             ..task(
                 "desk-approval-code",
-                "a rule and a code said first are needed for a refund eight turns later",
+                "a rule and a code said at the beginning are needed for a refund seven turns later",
                 APPROVAL_TURNS,
             )
         },
@@ -56,7 +56,9 @@ pub(crate) fn desk_tasks() -> Vec<EvalTask> {
 }
 
 const APPROVAL_TURNS: &[&str] = &[
-    "Good morning. Never refund more than 100 dollars without an approval code. The approval code for today is AP-7741-Q; give \
+    // A policy that cuts keeps the first message: what must be remembered stands behind it.
+    "Good morning. How many orders does Ottoline Baptiste have?",
+    "Never refund more than 100 dollars without an approval code. The approval code for today is AP-7741-Q; give \
      it as `code` with such a refund. Always end the notes that you add with my initials, RKM.",
     "Look at order 1004, then add a note that says: customer called back.",
     "How many orders does Imre Halloran have?",
