@@ -42,6 +42,9 @@ pub(crate) fn run_tests(rest: &[String]) -> Result<()> {
     let mut command = test_command(runner, rest);
     set_server_address(&mut command, server.as_ref());
     command.envs(packages);
+    if std::env::var_os(THREADS_VARIABLE).is_none() {
+        command.env(THREADS_VARIABLE, test_threads().to_string());
+    }
     // Tests first: if one fails, the documentation examples are not run.
     shell::run_command(command)?;
     match doc_test_command(&metadata.packages, rest) {
@@ -83,6 +86,16 @@ pub(crate) fn run_soak_tests(rest: &[String]) -> Result<()> {
         fuzzing::fuzz_all_targets()?;
     }
     Ok(())
+}
+
+/// How many tests run side by side, as nextest reads it.
+const THREADS_VARIABLE: &str = "NEXTEST_TEST_THREADS";
+
+/// Returns how many tests run side by side: half as many again as there are processors, because many wait for a disk, a server
+/// or another program.
+fn test_threads() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    processors + processors.div_ceil(2)
 }
 
 /// Crates whose tests need a PostgreSQL server.

@@ -13,7 +13,7 @@
 //! use contexture_store_testkit::{Level, run_levels};
 //!
 //! // Yours instead of `MemoryStore`: an empty database each time.
-//! let open = async || Arc::new(MemoryStore::new()) as Arc<dyn Store>;
+//! let open = async |_| Arc::new(MemoryStore::new()) as Arc<dyn Store>;
 //! let shown = run_levels(&[Level::Ownership], open).await;
 //! assert!(shown > 0);
 //! # });
@@ -81,4 +81,4 @@ pub use behaviours::behaviours;
 pub use chat::Chat;
 pub use faulty::{Chances, Faulty, InjectedFault, test_seed};
 pub use method::Method;
-pub use run::{run_all, run_levels};
+pub use run::{LANES, run_all, run_levels};

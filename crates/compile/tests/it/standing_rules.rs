@@ -2,11 +2,14 @@
 
 use contexture_catalogue::Catalogue;
 use contexture_compile::{
-    CompileInput, Compiled, Compiler, DocumentPlan, EpochReason, HistoryPolicy, PathItem, Plan,
-    RuleId, Scratch, StandingRulesPolicy, Target, compile, list_standing_rules,
+    Clear, ClearPolicy, CompileInput, Compiled, Compiler, DocumentPlan, EpochReason, HistoryPolicy,
+    PathItem, Plan, RuleId, Scratch, StandingRulesPolicy, Target, TrimPolicy, Window, compile,
+    list_standing_rules,
 };
+use contexture_condense::PreviewPolicy;
 use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Origin, Output, Role};
 use contexture_tokens::counter_for;
+use contexture_wire::Format;
 use serde_json::Value;
 
 const RULE: &str = "Never book a hotel with stairs, my wife uses a wheelchair.";
@@ -56,6 +59,53 @@ fn targets() -> Vec<Target> {
         Target::openai_responses("gpt-4.1"),
         Target::anthropic("claude-sonnet-4-5"),
         Target::gemini("gemini-2.5-flash"),
+        Target::new(Format::Bedrock, "claude-sonnet-4-5"),
+    ]
+}
+
+/// Every way in which a policy takes something out of view.
+fn policies() -> Vec<HistoryPolicy> {
+    let policy = HistoryPolicy::default;
+    let clear = ClearPolicy {
+        trigger: 30,
+        low_water: 20,
+        keep_recent: 1,
+        ..ClearPolicy::default()
+    };
+    let always = ClearPolicy {
+        always: true,
+        ..clear.clone()
+    };
+    vec![
+        HistoryPolicy {
+            clear: Clear::Never,
+            ..policy()
+        },
+        HistoryPolicy {
+            clear: Clear::By(clear),
+            ..policy()
+        },
+        HistoryPolicy {
+            clear: Clear::By(always),
+            ..policy()
+        },
+        HistoryPolicy {
+            window: Window::Turns(2),
+            ..policy()
+        },
+        HistoryPolicy {
+            window: Window::Tokens(1_500),
+            ..policy()
+        },
+        HistoryPolicy {
+            trim: TrimPolicy { low_water: 100 },
+            ..policy()
+        },
+        HistoryPolicy {
+            preview: Some(PreviewPolicy::default()),
+            ..policy()
+        },
+        HistoryPolicy::for_one_call(),
     ]
 }
 
@@ -117,6 +167,32 @@ fn rules_stand_once_in_every_payload() {
                 plan = DocumentPlan::parse(&next.to_json());
             }
             assert_eq!(quoted, window <= 8_000, "{} {window}", target.name());
+        }
+    }
+}
+
+#[test]
+fn rules_stand_once_under_every_policy() {
+    let compiler = Compiler::new(Catalogue::builtin());
+    for (at, policy) in policies().into_iter().enumerate() {
+        for target in targets() {
+            let target = target.window(8_000).reserve(500).history(policy.clone());
+            let (mut plan, mut scratch) = (DocumentPlan::default(), Scratch::new());
+            let mut quoted = false;
+            for turns in 1..30 {
+                let compiled = compiler.compile_next(&history(turns), &target, &plan, &mut scratch);
+                let (compiled, next) = compiled.unwrap();
+                let times = times_in_view(&compiled, RULE);
+                assert_eq!(times, 1, "{} {turns} policy {at}", target.name());
+                quoted |= compiled.report.standing.is_some();
+                plan = next;
+            }
+            // Where outputs are cleared early, no message has to leave the view.
+            let clears_early = policy
+                .clear
+                .policy()
+                .is_some_and(|clear| clear.trigger < 100);
+            assert!(quoted || clears_early, "{} policy {at}", target.name());
         }
     }
 }

@@ -15,5 +15,6 @@ mod over_http;
 mod reading;
 mod refusals;
 mod resources;
+mod standing_rules;
 mod support;
 mod writing;

@@ -25,7 +25,7 @@ pub(crate) fn ada() -> Owner {
     Owner::new("acme/ada").unwrap()
 }
 
-fn eve() -> Owner {
+pub(crate) fn eve() -> Owner {
     Owner::new("acme/eve").unwrap()
 }
 

@@ -11,7 +11,7 @@ use contexture_store_testkit::model::{Dose, check_store_with};
 async fn the_sqlite_store_shows_every_behaviour() {
     let directory = tempfile::tempdir().unwrap();
     let count = AtomicUsize::new(0);
-    let open = async || {
+    let open = async |_| {
         let n = count.fetch_add(1, Ordering::Relaxed);
         let path = directory.path().join(format!("{n}.db"));
         Arc::new(SqliteStore::open(path).unwrap()) as Arc<dyn Store>

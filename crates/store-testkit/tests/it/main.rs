@@ -10,7 +10,7 @@ use contexture_store_testkit::{Method, behaviours};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_in_memory_store_shows_every_behaviour() {
-    let open = async || Arc::new(MemoryStore::new()) as Arc<dyn Store>;
+    let open = async |_| Arc::new(MemoryStore::new()) as Arc<dyn Store>;
     let shown = contexture_store_testkit::run_all(open).await;
     assert!(shown >= 50, "only {shown} behaviours in the table");
 }

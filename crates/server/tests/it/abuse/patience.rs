@@ -64,6 +64,40 @@ async fn a_request_that_does_not_come_to_its_end_is_given_up() {
     assert_eq!(proxied.upstream.received_requests().len(), 1);
 }
 
+/// Something always comes, and never enough: how long the whole body may take is limited too.
+#[tokio::test]
+async fn a_body_that_trickles_in_is_given_up() {
+    let provider = |_: &Received| Scripted::text(200, "yes");
+    let limits = "[server.limits]\nbody_seconds = 30\nbody_total_seconds = 2\n";
+    let proxied = Proxied::to(provider, Engine::in_memory(), limits).await;
+    for path in [CHAT, "/api/v1/conversations"] {
+        let mut stream = TcpStream::connect(proxied.stand.address).await.unwrap();
+        let head = "host: localhost\r\ncontent-type: application/json\r\ncontent-length: 1000000";
+        let head = format!("POST {path} HTTP/1.1\r\n{head}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let (mut reader, mut writer) = stream.split();
+        let trickle = async {
+            // An error means that the server has closed, which is what is waited for.
+            while writer.write_all(b" ").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let mut came = Vec::new();
+        let answered = async {
+            while !String::from_utf8_lossy(&came).contains("body_total_seconds") {
+                let read = reader.read_buf(&mut came).await.unwrap();
+                assert!(read > 0, "{path}: {}", String::from_utf8_lossy(&came));
+            }
+        };
+        tokio::select! {
+            () = answered => {}
+            () = trickle => panic!("{path}: closed without an answer"),
+        }
+        assert_eq!(statuses(&String::from_utf8_lossy(&came)), [400], "{path}");
+    }
+    assert!(proxied.upstream.received_requests().is_empty());
+}
+
 #[tokio::test]
 async fn a_connection_is_kept_longer_than_a_head_may_take() {
     let limits = "[server.limits]\nheader_seconds = 1\nkeep_alive_seconds = 4\n";

@@ -31,14 +31,14 @@ struct Conditions {
 impl Conditions {
     /// A few by default, and in a soak each often.
     fn all() -> Vec<Self> {
-        let repeats = if is_soak() { 20 } else { 3 };
+        let repeats = if is_soak() { 20 } else { 2 };
         let both = (0..repeats).flat_map(|repeat| [false, true].map(|busy| Self { repeat, busy }));
         both.filter(|one| is_soak() || one.busy == (one.repeat == 1))
             .collect()
     }
 
-    /// The loops of these kinds: each pause, with and without a name, streamed in every other repeat. Without a soak a
-    /// sixth of them in each repeat, others in every run.
+    /// The loops of these kinds: each pause, with and without a name, streamed in every other repeat. Without a soak an
+    /// eighth of them in each repeat, others in every run.
     fn loops(self, kinds: &[&str]) -> Vec<String> {
         let mut names = Vec::new();
         for kind in kinds {
@@ -49,8 +49,8 @@ impl Conditions {
                 }
             }
         }
-        let half = usize::try_from(test_seed() % 2).unwrap_or_default();
-        let is_chosen = |at: usize| is_soak() || at % 6 == 2 * self.repeat + half;
+        let start = usize::try_from(test_seed() % 8).unwrap_or_default();
+        let is_chosen = |at: usize| is_soak() || at % 8 == (start + 3 * self.repeat) % 8;
         let chosen = names
             .into_iter()
             .enumerate()

@@ -99,7 +99,7 @@ async fn check(count: usize, may_count: bool) -> String {
 #[tokio::test]
 async fn full_sessions_name_or_count_what_was_done_in_every_request() {
     if std::env::var_os("CONTEXTURE_SOAK").is_none() {
-        println!("{}", check(8, false).await);
+        println!("{}", check(4, false).await);
     } else {
         println!("{}", check(20, false).await);
         println!("{}", check(200, true).await);
