@@ -429,6 +429,7 @@ class WhatIf(Document):
 
     payload: dict[str, Any]
     report: dict[str, Any]
+    band: dict[str, Any]
     dollars: str | None
     next_dollars: str | None
     against: str | None

@@ -16,9 +16,9 @@ mod time;
 pub use documents::{
     AnswerDocument, AnsweredBy, AnsweredCallDocument, AppendDocument, BandPartDocument,
     BranchDocument, BranchesDocument, CacheUseDocument, CallAnswerDocument, CallBandDocument,
-    CallDocument, CallPredictionDocument, CallReportDocument, CallRequestDocument,
-    CallTokensDocument, CallsDocument, CheckDocument, CheckedDocument, CheckpointDocument,
-    CheckpointsDocument, CompactionDocument, CompileDocument, CompiledDocument,
+    CallDocument, CallItemsDocument, CallPredictionDocument, CallReportDocument,
+    CallRequestDocument, CallTokensDocument, CallsDocument, CheckDocument, CheckedDocument,
+    CheckpointDocument, CheckpointsDocument, CompactionDocument, CompileDocument, CompiledDocument,
     ConversationDocument, ConversationOverviewDocument, ConversationsDocument, ConvertedDocument,
     CountDocument, CountsDocument, CoverDocument, CoversDocument, DecidedDocument, DeltaDocument,
     DiffDocument, DiffSideDocument, DifferenceDocument, DivergenceDocument, EarlierValueDocument,
@@ -31,10 +31,11 @@ pub use documents::{
     OwnerDocument, OwnersDocument, PinDocument, PinsDocument, PoliciesDocument, PolicyChoice,
     PolicyDocument, PolicyRouteDocument, PrefixBreakDocument, QueueRunDocument, RecordDocument,
     RecordedDocument, RenderedDocument, RepairDocument, ReplacedDocument, RequestDocument,
-    RequestView, RuleDocument, RulesDocument, RunDocument, RunInput, RunsDocument, SavedDocument,
-    SearchDocument, SegmentItemsDocument, SessionDocument, SessionsDocument, SkillDocument,
-    SkillFileDocument, SkillsDocument, SnippetDocument, ToolCallDocument, UsageDocument,
-    UsageGroupDocument, UsageSumDocument, WaitingCallDocument, WhatIfDocument, WordHitsDocument,
+    RequestView, RuleDocument, RulesDocument, RunDocument, RunInput, RunSpanDocument,
+    RunTimelineDocument, RunsDocument, SavedDocument, SearchDocument, SegmentItemsDocument,
+    SessionDocument, SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument,
+    SnippetDocument, ToolCallDocument, UsageDocument, UsageGroupDocument, UsageSumDocument,
+    WaitingCallDocument, WhatIfDocument, WordHitsDocument,
 };
 pub use item_kind::ItemKind;
 pub use problem::ProblemDocument;

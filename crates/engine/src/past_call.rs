@@ -142,6 +142,24 @@ impl PastCall {
         &self.record
     }
 
+    /// Returns the conversation that the call belongs to, on its active branch; `None` if it belongs to none, or that was deleted.
+    #[must_use]
+    pub const fn conversation(&self) -> Option<&Conversation> {
+        self.chat.as_ref()
+    }
+
+    /// Returns the node at which the history of the request ends; `None` if the request was made of an empty path.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn base(&self) -> Result<Result<Option<NodeId>, MissingPart>, EngineError> {
+        let Some(chat) = &self.chat else {
+            return Ok(Err(MissingPart::NoConversation));
+        };
+        let found = self.load_response(chat).await?;
+        Ok(found.map(|found| found.base).ok_or(MissingPart::NoAnswer))
+    }
+
     /// Returns the request as its client sent it: from the body that was kept, or made again of what it left in the conversation. What
     /// is made again has the client's messages, tools and options; members may stand in another order.
     ///

@@ -7,6 +7,7 @@
  *   stored: boolean, parts: [string, number, number][]}} CallWindow
  * @typedef {{id: string, at: string, model: string, outcome: string, cost: string | null, window: CallWindow | null}} Call
  * @typedef {{calls: Call[], next: string | null}} Block
+ * @typedef {[kind: string, tokens: number, number: number]} Part
  */
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -27,7 +28,7 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
   });
 }
 
-/** The calls of a conversation, the newest first, of which blocks are loaded as they are looked at. */
+/** The calls of a branch, the newest first, of which blocks are loaded as they are looked at. */
 class Calls {
   /** @param {string} source */
   constructor(source) {
@@ -50,8 +51,10 @@ class Calls {
   }
 
   async loadBlock() {
-    const query = this.next ? `?after=${encodeURIComponent(this.next)}` : "";
-    const answer = await fetch(this.source + query, { headers: { accept: "application/json" } });
+    const source = new URL(this.source, location.href);
+    if (this.next) source.searchParams.set("after", this.next);
+    const answer = await fetch(source, { headers: { accept: "application/json" } });
+    if (answer.status === 401) throw new Error("You have been signed out. Load the page again to sign in.");
     if (!answer.ok) throw new Error(`the calls could not be loaded: ${answer.status}`);
     /** @type {Block} */
     const block = await answer.json();
@@ -75,7 +78,7 @@ class Picture {
     this.isOurs = false;
   }
 
-  /** @param {[string, number][]} parts @param {number} whole @param {string} label */
+  /** @param {Part[]} parts @param {number} whole @param {string} label */
   show(parts, whole, label) {
     if (!this.isOurs) {
       // What the server drew is replaced once; from then on rectangles are only moved.
@@ -87,9 +90,10 @@ class Picture {
     }
     this.whole = Math.max(whole, 1);
     let before = 0;
-    parts.forEach(([kind, tokens], at) => {
+    parts.forEach(([kind, tokens, number], at) => {
       const rect = this.rect(at);
       rect.parentElement?.setAttribute("class", `part ${kind}`);
+      rect.parentElement?.setAttribute("data-part", String(number));
       this.place(rect, before, tokens);
       before += tokens;
     });
@@ -135,7 +139,7 @@ class Picture {
 
 /** @param {Picture} picture @param {CallWindow} shown */
 function showWindow(picture, shown) {
-  const parts = shown.parts.map(([kind, tokens]) => /** @type {[string, number]} */ ([kind, tokens]));
+  const parts = shown.parts.map(([kind, tokens], at) => /** @type {Part} */ ([kind, tokens, at + 1]));
   const label = `${figures.format(shown.tokens)} of ${figures.format(shown.limit)} tokens in ${parts.filter(([, tokens]) => tokens > 0).length} parts`;
   picture.show(parts, Math.max(shown.limit, shown.tokens), label);
   picture.mark("cached", 0, shown.read, { y: "18", height: "40", fill: `url(#${picture.pattern})` });
@@ -163,12 +167,32 @@ class LeftOut {
     this.place.hidden = shown.omitted === 0;
     const tokens = find(this.place, "[data-left-out-tokens]");
     if (tokens) tokens.textContent = figures.format(shown.omitted);
-    const parts = shown.parts.map(([kind, , omitted]) => /** @type {[string, number]} */ ([kind, omitted]));
+    const parts = shown.parts.map(([kind, , omitted], at) => /** @type {Part} */ ([kind, omitted, at + 1]));
     this.picture.show(parts.filter(([, omitted]) => omitted > 0), shown.omitted, `${figures.format(shown.omitted)} tokens left out`);
   }
 }
 
-/** The window of a call, with a slider over all calls of its conversation. @param {HTMLElement} section */
+/**
+ * A click on a part of a picture shows its texts, as the link in the table of parts does.
+ * @param {HTMLElement} section
+ */
+function openParts(section) {
+  section.classList.add("with-parts");
+  section.addEventListener("click", (event) => {
+    const part = event.target instanceof Element ? event.target.closest(".part") : null;
+    // What the server drew begins its name with the number of the part. One of a request that went as it came has none.
+    const name = part?.getAttribute("data-part") ?? part?.querySelector("title")?.textContent ?? "";
+    const number = Number.parseInt(name, 10);
+    if (!(number > 0)) return;
+    const there = new URL(location.href);
+    there.searchParams.set("call", section.dataset.call ?? "");
+    there.searchParams.set("part", String(number));
+    there.hash = "part";
+    location.assign(there);
+  });
+}
+
+/** The window of a call, with a slider over all calls of its branch. @param {HTMLElement} section */
 function scrub(section) {
   const count = Number(section.dataset.calls);
   const svg = section.querySelector("svg.window");
@@ -178,7 +202,7 @@ function scrub(section) {
   const leftOut = new LeftOut(section);
   const slider = document.createElement("input");
   Object.assign(slider, { type: "range", min: "1", max: String(count), value: String(count) });
-  slider.setAttribute("aria-label", "Call of the conversation, from the first to the newest");
+  slider.setAttribute("aria-label", "Call of the branch, from the first to the newest");
   const row = document.createElement("div");
   row.className = "scrubber";
   row.append("first", slider, "newest");
@@ -200,8 +224,8 @@ function scrub(section) {
       leftOut.show(call.window);
     }
     picture.svg.toggleAttribute("hidden", !call.window);
-    // Its table is on the page of the call: it would have to be loaded for each.
-    if (parts) parts.hidden = true;
+    // Tables and texts of the parts are on the page of the call: they would have to be loaded for each.
+    for (const place of [parts, find(section, ".chosen")]) if (place) place.hidden = true;
   };
   slider.addEventListener("input", () => { move().catch((error) => report(section, error)); });
   for (const [rel, by] of /** @type {[string, number][]} */ ([["prev", -1], ["next", 1]])) {
@@ -231,7 +255,15 @@ function describe(section, call, position, count) {
   const broken = say("[data-break]", shown?.break ?? "");
   if (broken) broken.hidden = !shown?.break;
   const open = find(section, "[data-open]");
-  if (open instanceof HTMLAnchorElement) open.href = `/ui/call/${encodeURIComponent(call.id)}`;
+  const path = `/ui/call/${encodeURIComponent(call.id)}`;
+  if (open instanceof HTMLAnchorElement) open.href = path;
+  const form = find(section, "[data-what-if]");
+  if (form instanceof HTMLFormElement) {
+    form.action = `${path}/what-if`;
+    const more = form.querySelector("a");
+    if (more) more.href = form.action;
+  }
+  section.dataset.call = call.id;
   const here = new URL(location.href);
   here.searchParams.set("call", call.id);
   here.searchParams.delete("part");
@@ -271,12 +303,19 @@ function follow(section) {
     source.searchParams.set("after", event.lastEventId);
     announce(section);
   };
+  // A browser tries again by itself where the server cannot be reached. It gives up where that refuses: the session has ended, or the
+  // conversation is gone.
+  const onError = () => {
+    if (events?.readyState !== EventSource.CLOSED) return;
+    report(section, "This page does not follow the conversation any more. Load it again to see what is there now.");
+  };
   // Only while somebody looks: a browser has six connections to a server, and six tabs in the background would leave none.
   const connect = () => {
     events?.close();
     events = null;
     if (document.hidden) return;
     events = new EventSource(source);
+    events.addEventListener("error", onError);
     events.addEventListener("delta", onDelta);
     for (const kind of ["appended", "branch_created", "branch_moved", "branch_activated", "node_redacted"]) {
       events.addEventListener(kind, onStored);
@@ -315,7 +354,10 @@ function report(section, error) {
 }
 
 for (const section of document.querySelectorAll("[data-scrubber]")) {
-  if (section instanceof HTMLElement) scrub(section);
+  if (section instanceof HTMLElement) {
+    openParts(section);
+    scrub(section);
+  }
 }
 for (const section of document.querySelectorAll("[data-events]")) {
   if (section instanceof HTMLElement) follow(section);

@@ -91,6 +91,30 @@ pub(crate) fn per_cent(part: u64, whole: u64) -> Option<u64> {
     (whole > 0).then(|| u64::try_from(share).unwrap_or(u64::MAX))
 }
 
+/// Returns a part's share of a whole in thousandths, for pictures; 0 if the whole is 0.
+pub(crate) fn per_mille(part: u64, whole: u64) -> u64 {
+    let share = u128::from(part) * 1_000 / u128::from(whole).max(1);
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+/// Returns the milliseconds since the Unix epoch of a time as the API writes it (RFC 3339 in UTC); `None` for another text.
+pub(crate) fn milliseconds_of(at: &str) -> Option<i64> {
+    let field = |from: usize, to: usize| at.get(from..to)?.parse::<i64>().ok();
+    let (year, month, day) = (field(0, 4)?, field(5, 7)?, field(8, 10)?);
+    let (hour, minute, second) = (field(11, 13)?, field(14, 16)?, field(17, 19)?);
+    let fraction = at.get(19..)?.strip_suffix('Z')?;
+    let digits = fraction.strip_prefix('.').unwrap_or_default();
+    let digits: String = digits.chars().chain("000".chars()).take(3).collect();
+    // Days of the civil calendar, by years that begin in March, so that a leap day is a year's last one.
+    let (year, month) = match month {
+        1 | 2 => (year - 1, month + 9),
+        _ => (year, month - 3),
+    };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    let seconds = (days - 719_468) * 86_400 + hour * 3_600 + minute * 60 + second;
+    Some(seconds * 1_000 + digits.parse::<i64>().ok()?)
+}
+
 /// A part's share of a whole; a dash if the whole is 0.
 pub(crate) fn share(part: u64, whole: u64) -> Markup {
     html! { @match per_cent(part, whole) { Some(share) => { (share) " %" }, None => "–" } }
@@ -163,6 +187,19 @@ mod tests {
         let text = |ms| duration(Some(ms)).into_string();
         assert!(text(999).contains(">999 ms<") && text(2_450).contains(">2.4 s<"));
         assert!(text(61_000).contains(">1 min 1 s<") && text(7_260_000).contains(">2 h 1 min<"));
+        assert_eq!(milliseconds_of("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(
+            milliseconds_of("2024-02-29T23:59:59.25Z"),
+            Some(1_709_251_199_250)
+        );
+        for wrong in [
+            "",
+            "2024-02-29",
+            "2024-02-29T23:59:59+01:00",
+            "x024-02-29T23:59:59Z",
+        ] {
+            assert_eq!(milliseconds_of(wrong), None, "{wrong}");
+        }
         assert_eq!(per_cent(1, 3), Some(33));
         assert_eq!(per_cent(1, 0), None);
     }

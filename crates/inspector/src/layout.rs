@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::assets::ASSETS;
-use crate::figures::{encode, printable};
+use crate::figures::{encode, printable, short_id};
 
 /// Who looks at a page.
 #[derive(Clone, Debug, Default)]
@@ -138,6 +138,40 @@ pub(crate) fn action(
                 input type="hidden" name="token" value=(token);
                 @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
                 (controls)
+            }
+        }
+    }
+}
+
+/// What can be done at an item of a conversation, folded; nothing where nothing may be changed. `more` is what can be done besides.
+pub(crate) fn node_menu(
+    viewer: &Viewer,
+    conversation: &str,
+    node: &str,
+    is_pinned: bool,
+    more: &Markup,
+) -> Markup {
+    // Without a token the forms would only lead to a refusal.
+    if viewer.token().is_none() {
+        return html! {};
+    }
+    let path = format!("/ui/c/{}", encode(conversation));
+    let (pin, pin_name) = match is_pinned {
+        true => ("unpin", "Unpin"),
+        false => ("pin", "Pin"),
+    };
+    let at = [("node", node)];
+    html! {
+        details.menu {
+            summary aria-label={ "Actions at " (short_id(node)) } { "⋯" }
+            div.actions {
+                (action(viewer, &format!("{path}/rewind"), &at, &html! { button type="submit" { "Go back to here" } }))
+                (action(viewer, &format!("{path}/{pin}"), &at, &html! { button type="submit" { (pin_name) } }))
+                (action(viewer, &format!("{path}/branch"), &at, &html! {
+                    input type="text" name="name" placeholder="name" aria-label="Name of the new branch" required maxlength="64";
+                    button type="submit" { "Branch from here" }
+                }))
+                (more)
             }
         }
     }

@@ -16,6 +16,7 @@ mod document;
 mod exchange;
 mod figures;
 mod layout;
+mod policy_toml;
 mod routes;
 mod screens;
 mod window;

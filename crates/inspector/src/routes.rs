@@ -9,7 +9,7 @@ use crate::exchange::{Parameters, Reply, unknown_page};
 use crate::layout::Viewer;
 use crate::screens::failure::failure_page;
 use crate::screens::{
-    actions, call, compare, conversations, memory, money, raw, runs, skills, thread,
+    actions, call, compare, conversations, memory, money, raw, run, runs, skills, thread, what_if,
 };
 
 /// A request for a page.
@@ -55,10 +55,12 @@ pub async fn show_page(api: &impl Api, request: PageRequest<'_>) -> Reply {
         ["c", id, "item", node] => raw::show_item(api, id, node).await,
         ["c", id, "memory"] => memory::show(api, viewer, id, &query).await,
         ["call", id] => call::show(api, viewer, id).await,
+        ["call", id, "what-if"] => what_if::show(api, viewer, id, &query).await,
         ["call", id, "sent.json"] => raw::show_request(api, id, "sent").await,
         ["call", id, "came.json"] => raw::show_request(api, id, "came").await,
         ["compare"] => compare::show(api, viewer, &query).await,
         ["money"] => money::show(api, viewer, &query).await,
+        ["runs", conversation, id] => run::show(api, viewer, conversation, id).await,
         ["runs"] => runs::show(api, viewer, &query).await,
         ["skills"] => skills::show_list(api, viewer).await,
         ["skills", name] => skills::show(api, viewer, name).await,

@@ -206,9 +206,27 @@ impl<'a> Window<'a> {
         })
     }
 
-    /// The indexes on the path of the items that a part is about, the first and the last.
-    pub(crate) fn span_of(&self, at: usize) -> Option<(u64, u64)> {
-        self.band.parts.get(at.checked_sub(1)?)?.span
+    /// Returns a part by its number, from 1; `None` for a request of which no parts are known.
+    pub(crate) fn part(&self, number: usize) -> Option<&BandPart> {
+        let at = number.checked_sub(1)?;
+        self.parts.get(at)?;
+        self.band.parts.get(at)
+    }
+
+    /// What the part of a number is, in a few words.
+    pub(crate) fn part_words(&self, number: usize) -> String {
+        let said = number.checked_sub(1).and_then(|at| self.parts.get(at));
+        said.map(|said| part_words(*said)).unwrap_or_default()
+    }
+
+    /// What became of the part of a number, and by which rule; `None` if it is not known.
+    pub(crate) fn rule_words(&self, number: usize) -> Option<String> {
+        let said = self.parts.get(number.checked_sub(1)?)?;
+        let verdict = words(said.text_of("verdict")?);
+        Some(match said.text_of("rule") {
+            Some(rule) => format!("{verdict}: {}", words(rule)),
+            None => verdict,
+        })
     }
 }
 
@@ -283,8 +301,12 @@ mod tests {
                 && summary.contains("rules changed")
                 && summary.contains("$0.004500")
         );
-        assert_eq!(window.span_of(2), Some((1, 7)));
-        assert_eq!(window.span_of(0), None);
+        assert_eq!(window.part(2).and_then(|part| part.span), Some((1, 7)));
+        assert!(window.part(0).is_none() && window.part(3).is_none());
+        assert_eq!(
+            window.rule_words(2).as_deref(),
+            Some("trimmed: oldest trimmed")
+        );
         assert_eq!(
             window.to_json()["parts"],
             json!([["tools", 100, 0], ["rounds", 600, 5000]])

@@ -39,7 +39,9 @@ pub use context::{LastStep, RunContext};
 pub use contexture_catalogue::{Money, MoneyError};
 pub use contexture_models::{Backoff, Retry, Retryable};
 pub use error::RunError;
-pub use execution::{open_calls, store_decision, waiting_calls};
+pub use execution::{
+    RunSpan, RunSpanKind, open_calls, run_timeline, store_decision, waiting_calls,
+};
 pub use limits::{
     BudgetKind, BudgetValue, Exceeded, OwnedSnapshot, RunBudget, RunUsage, Snapshot, StopCause,
     StopCondition, StopReason, Tokens,

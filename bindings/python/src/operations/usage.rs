@@ -77,6 +77,7 @@ pub(super) async fn list_calls(scope: &Scope<'_>) -> Result<Reply, Failure> {
     Reply::new(&CallsDocument {
         calls: page.calls.iter().map(CallDocument::from).collect(),
         next: page.next.map(|next| next.to_string()),
+        total: None,
     })
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::documents::calls::DifferenceDocument;
+use crate::documents::calls::{CallBandDocument, DifferenceDocument};
 use crate::documents::text::LossDocument;
 use crate::policy::{GuardrailsConfig, PolicyConfig};
 use crate::schema::{
@@ -226,14 +226,16 @@ pub struct WhatIfDocument {
     /// Report on it; its schema is docs/schema/report.schema.json.
     #[schema(value_type = BTreeMap<String, serde_json::Value>)]
     pub report: Raw,
+    /// What it would be made of.
+    pub band: CallBandDocument,
     /// What its input would cost in dollars, a decimal; `null` without prices.
     pub dollars: Option<String>,
     /// What each call after it would cost for the same input, as long as the provider's cache holds it, in dollars; `null` without
     /// prices.
     pub next_dollars: Option<String>,
-    /// Id of the last call of the branch, with which it is compared; `null` if there is none that can be shown.
+    /// Id of the call before it on the path, with which it is compared; `null` if there is none that can be shown.
     pub against: Option<String>,
-    /// What it would find in the cache that the last call has filled; `null` without one, or if that was of another format.
+    /// What it would find in the cache that the call before has filled; `null` without one, or if that was of another format.
     pub difference: Option<DifferenceDocument>,
 }
 

@@ -24,10 +24,11 @@ pub use branch::{BranchDocument, BranchesDocument, CheckpointDocument, Checkpoin
 pub(crate) use calls::dollars;
 pub use calls::{
     BandPartDocument, CacheUseDocument, CallAnswerDocument, CallBandDocument, CallDocument,
-    CallPredictionDocument, CallReportDocument, CallRequestDocument, CallTokensDocument,
-    CallsDocument, DiffDocument, DiffSideDocument, DifferenceDocument, FirstDifferenceDocument,
-    LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument, PrefixBreakDocument,
-    RequestView, UsageDocument, UsageGroupDocument, UsageSumDocument,
+    CallItemsDocument, CallPredictionDocument, CallReportDocument, CallRequestDocument,
+    CallTokensDocument, CallsDocument, DiffDocument, DiffSideDocument, DifferenceDocument,
+    FirstDifferenceDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument,
+    LedgerSumDocument, PrefixBreakDocument, RequestView, UsageDocument, UsageGroupDocument,
+    UsageSumDocument,
 };
 pub use compaction::{CompactionDocument, CoverDocument, CoversDocument};
 pub use compile::{
@@ -51,7 +52,8 @@ pub use note::{
 pub use request::{AnswerDocument, RequestDocument};
 pub use rule::{RuleDocument, RulesDocument};
 pub use run::{
-    DecidedDocument, QueueRunDocument, RunDocument, RunInput, RunsDocument, WaitingCallDocument,
+    DecidedDocument, QueueRunDocument, RunDocument, RunInput, RunSpanDocument, RunTimelineDocument,
+    RunsDocument, WaitingCallDocument,
 };
 pub use search::{
     HitDocument, NearbyDocument, NearbyItemDocument, ReplacedDocument, SearchDocument,

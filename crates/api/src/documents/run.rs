@@ -1,7 +1,7 @@
 //! Runs of agents, and their calls that wait for a decision.
 
 use contexture::ir::Raw;
-use contexture::runs::{ApprovalDecision, RunEntry, StoredDecision, WaitingCall};
+use contexture::runs::{ApprovalDecision, RunEntry, RunSpan, StoredDecision, WaitingCall};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -100,6 +100,69 @@ pub struct RunsDocument {
     pub runs: Vec<RunDocument>,
     /// Value of `after` for the next page; `null` on the last.
     pub next: Option<String>,
+}
+
+/// What a run and its child runs did when.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RunTimelineDocument {
+    /// The run.
+    pub run: RunDocument,
+    /// Time at which it ended, or of this answer if it has not (RFC 3339).
+    pub until: String,
+    /// What was done, in the order in which it began; what a child run did stands behind the call that began it.
+    pub spans: Vec<RunSpanDocument>,
+}
+
+/// A stretch of time within a run.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RunSpanDocument {
+    /// Id of the run that it belongs to, which may be a child run.
+    pub run: String,
+    /// Name of that run's agent.
+    pub agent: String,
+    /// How many runs are above that run, up to the one that was asked for.
+    pub depth: usize,
+    /// What happened: `run` (a run, as a whole), `model` (it was asked and answered), `tool` (a tool or a sub-agent was called) or
+    /// `approval` (a call waited for a decision).
+    pub what: &'static str,
+    /// Number of the step; `null` for what belongs to none.
+    pub step: Option<u32>,
+    /// Name of the tool that was called; `null` for what is no call.
+    pub tool: Option<String>,
+    /// Id of the first node of the answer, or of the node of the call; `null` if there is none yet.
+    pub node: Option<String>,
+    /// Time at which it began (RFC 3339): what came before it was stored then.
+    pub began: String,
+    /// Time at which it ended (RFC 3339); `null` if it goes on.
+    pub ended: Option<String>,
+}
+
+impl RunTimelineDocument {
+    /// Creates the document of a run and what it did, as of a time in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn new(run: &RunEntry, waiting: &[WaitingCall], spans: &[RunSpan], now_ms: i64) -> Self {
+        Self {
+            run: RunDocument::new(run, waiting),
+            until: format_timestamp(run.ended_ms.unwrap_or(now_ms)),
+            spans: spans.iter().map(RunSpanDocument::from).collect(),
+        }
+    }
+}
+
+impl From<&RunSpan> for RunSpanDocument {
+    fn from(span: &RunSpan) -> Self {
+        Self {
+            run: span.run.clone(),
+            agent: span.agent.clone(),
+            depth: span.depth,
+            what: span.kind.as_str(),
+            step: span.step,
+            tool: span.tool.clone(),
+            node: span.node.map(|node| node.to_string()),
+            began: format_timestamp(span.started_ms),
+            ended: span.ended_ms.map(format_timestamp),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for RunInput {

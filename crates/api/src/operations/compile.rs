@@ -2,7 +2,7 @@
 
 use contexture::compile::PathItem;
 use contexture::engine::{ToolFilter, parse_node_item};
-use contexture::ir::{Cancel, Item, Raw, Transcript};
+use contexture::ir::{Cancel, Item, NodeId, Raw, Transcript};
 use contexture::store::{PathEnd, ReadRequest as PathRequest};
 use contexture::{CompileOptions, CompiledCall, Conversation, EngineError};
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,19 @@ pub async fn compile_conversation(
     purpose: CompilePurpose,
     cancel: &Cancel,
 ) -> Result<CompiledConversation, OperationError> {
+    compile_conversation_at(chat, asked, host, purpose, None, cancel).await
+}
+
+/// Compiles a history that ends at a node, by default at the head of the branch, as a document says. One that ends elsewhere is only
+/// looked at: nothing is stored, whatever it is compiled for.
+pub(crate) async fn compile_conversation_at(
+    chat: &Conversation,
+    asked: &CompileDocument,
+    host: &Host<'_>,
+    purpose: CompilePurpose,
+    at: Option<NodeId>,
+    cancel: &Cancel,
+) -> Result<CompiledConversation, OperationError> {
     refuse_document_members(asked)?;
     let catalogue = chat.engine().catalogue();
     let last = match &asked.model {
@@ -59,7 +72,7 @@ pub async fn compile_conversation(
     };
     let request = ReadRequest::read(asked, host, catalogue, last)?;
     let history = match request.selects_tools() {
-        true => load_items(chat).await?,
+        true => load_items(chat, at).await?,
         false => Vec::new(),
     };
     let target = request.with_read_tool(request.target(history.iter())?);
@@ -79,6 +92,7 @@ pub async fn compile_conversation(
         }
     };
     let options = CompileOptions {
+        at,
         contributions: &contributions,
         stored_tools: Some(ToolFilter(&filter_tools)),
         cancel: Some(cancel),
@@ -88,7 +102,8 @@ pub async fn compile_conversation(
         .policy
         .as_ref()
         .and_then(|policy| policy.prepare_options(None));
-    let call = match compaction.filter(|_| purpose == CompilePurpose::Call) {
+    let may_compact = purpose == CompilePurpose::Call && at.is_none();
+    let call = match compaction.filter(|_| may_compact) {
         Some(how) => chat.prepare_with(&target, &how, options).await?.call,
         None => chat.compile_with(&target, options).await?,
     };
@@ -125,9 +140,10 @@ pub async fn keep_compiled(
     })
 }
 
-/// Loads the items of the branch.
-async fn load_items(chat: &Conversation) -> Result<Vec<Item>, EngineError> {
-    let request = PathRequest::whole_path(PathEnd::Branch(chat.branch()));
+/// Loads the items of the path to a node, by default to the head of the branch.
+async fn load_items(chat: &Conversation, at: Option<NodeId>) -> Result<Vec<Item>, EngineError> {
+    let end = at.map(PathEnd::Node);
+    let request = PathRequest::whole_path(end.unwrap_or_else(|| PathEnd::Branch(chat.branch())));
     let store = chat.engine().store();
     let path = store.read_path(chat.owner(), chat.id(), request).await?;
     path.nodes

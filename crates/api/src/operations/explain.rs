@@ -1,24 +1,23 @@
-//! What a call would be: its report, the texts behind it, and what it would cost after the call before.
+//! What a call sends and leaves out: its report, and the texts behind it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use contexture::compile::{
-    CacheUsage, ItemVerdict, PageItem, PathItem, Rates, Report, Target, Width, explain_items,
-    render_html_with, render_table,
+    ItemVerdict, PageItem, PathItem, Report, Target, Width, explain_items, render_html_with,
+    render_table,
 };
-use contexture::engine::parse_node_item;
-use contexture::ir::{Cancel, Item, NodeId, Raw, Transcript};
+use contexture::engine::{PastRequest, parse_node_item};
+use contexture::ir::{CallId, Cancel, Item, NodeId, Owner, Raw, Transcript};
 use contexture::store::{Node, PathEnd, ReadRequest};
 use contexture::tokens::counter_for;
-use contexture::wire::replace_history;
-use contexture::{CompiledCall, Conversation, EngineError, Format, lift};
+use contexture::{CompiledCall, Conversation, Engine, EngineError, Format, lift};
 
 use crate::documents::{
-    CompileDocument, DifferenceDocument, ExplainedDocument, ExplainedItemDocument,
-    ExplainedTextDocument, SegmentItemsDocument, WhatIfDocument, dollars,
+    CallItemsDocument, CompileDocument, ExplainedDocument, ExplainedItemDocument,
+    ExplainedTextDocument, SegmentItemsDocument,
 };
-use crate::operations::past_call::compare_requests;
 use crate::operations::{CompilePurpose, Host, OperationError, compile_conversation};
 
 /// What an explanation has beside the report.
@@ -32,10 +31,6 @@ pub enum ExplainDetail {
 
 /// Columns of a table in a document.
 const TABLE_WIDTH: usize = 120;
-/// Newest calls of a conversation that are looked through for the one that gave an answer.
-const NEWEST_CALLS: usize = 100;
-/// Newest items of a branch that are looked through for an answer.
-const NEWEST_ITEMS: u64 = 256;
 
 /// Explains what a compile would send and leave out. Nothing is stored.
 ///
@@ -66,117 +61,6 @@ pub async fn explain_conversation(
     })
 }
 
-/// Compiles a call as it would be with another model, window or policy, and compares it with the last one that was sent on the branch.
-/// Nothing is stored: a policy's compaction is not made, and what it would cover is cut instead. Without a model and a format both are
-/// those of that last call.
-///
-/// # Errors
-/// As those of [`compile_conversation`].
-pub async fn compile_what_if(
-    chat: &Conversation,
-    asked: &CompileDocument,
-    host: &Host<'_>,
-    cancel: &Cancel,
-) -> Result<WhatIfDocument, OperationError> {
-    let before = find_last_request(chat).await?;
-    let mut asked = asked.clone();
-    // A call in another format has no prefix in common with the last one.
-    if asked.model.is_none() && asked.to.is_none() {
-        asked.to = before.as_ref().map(|before| before.format.to_string());
-    }
-    let purpose = CompilePurpose::Explanation;
-    let compiled = compile_conversation(chat, &asked, host, purpose, cancel).await?;
-    let call = compiled.call;
-    let payload = match &before {
-        // A proxy leaves all else of its client's request as it came.
-        Some(before)
-            if before.is_clients && call.report.target.format == before.format.as_str() =>
-        {
-            replace_history(before.format, &before.json, &call.payload.to_json())
-                .map_err(EngineError::from)?
-        }
-        _ => call.payload.to_json(),
-    };
-    let report = &call.report;
-    let (now, next) = call_costs(chat, report);
-    let (mut against, mut difference) = (None, None);
-    if let Some(before) = before {
-        // Requests of two formats have nothing that a cache could have in common.
-        if Some(before.format) == report.target.format.parse().ok() {
-            let requests = [before.json.as_str(), payload.as_str()];
-            let model = Some(report.target.model.as_str());
-            let found = compare_requests(chat.engine(), before.format, model, requests)?;
-            difference = Some(DifferenceDocument::new(&found, before.is_exact));
-        }
-        against = Some(before.call);
-    }
-    Ok(WhatIfDocument {
-        report: Raw::from_value(report).map_err(EngineError::from)?,
-        payload: Raw::parse(payload).map_err(EngineError::from)?,
-        dollars: now.map(|pico| dollars(pico.into())),
-        next_dollars: next.map(dollars),
-        against,
-        difference,
-    })
-}
-
-/// Returns what the input of a call costs, and what that of the next one costs that has nothing new, in 10⁻¹² dollars.
-fn call_costs(chat: &Conversation, report: &Report) -> (Option<u64>, Option<u128>) {
-    let cache = &report.cache;
-    let spec = chat.engine().catalogue().resolve(&report.target.model).ok();
-    let tokens = cache.predicted.total_tokens();
-    let rates = spec.and_then(|spec| Rates::for_request(&spec.prices, cache.kind, tokens));
-    let is_kept = cache.retention_seconds > 0;
-    let next = rates.map(|rates| {
-        let used = match is_kept {
-            true => CacheUsage {
-                read: tokens,
-                ..CacheUsage::default()
-            },
-            false => CacheUsage {
-                fresh: tokens,
-                ..CacheUsage::default()
-            },
-        };
-        used.input_cost(&rates)
-    });
-    (cache.cost, next)
-}
-
-/// The last request that was sent on a branch.
-struct LastRequest {
-    call: String,
-    format: Format,
-    json: String,
-    is_exact: bool,
-    /// Whether a client sent it through the proxy.
-    is_clients: bool,
-}
-
-async fn find_last_request(chat: &Conversation) -> Result<Option<LastRequest>, OperationError> {
-    let engine = chat.engine();
-    let request = ReadRequest::last_nodes(PathEnd::Branch(chat.branch()), NEWEST_ITEMS);
-    let path = engine.store().read_path(chat.owner(), chat.id(), request);
-    let path = path.await.map_err(EngineError::from)?;
-    let Some(response) = path.nodes.iter().rev().find_map(|node| node.response) else {
-        return Ok(None);
-    };
-    let rows = chat.newest_calls(NEWEST_CALLS).await?;
-    let row = rows.iter().find(|row| row.response == Some(response));
-    let Some(row) = row else { return Ok(None) };
-    let Some(past) = engine.past_call(chat.owner(), row.id).await? else {
-        return Ok(None);
-    };
-    let sent = past.request_as_sent().await?;
-    Ok(sent.ok().map(|sent| LastRequest {
-        call: format!("req_{}", row.id),
-        format: sent.format,
-        json: sent.json,
-        is_exact: sent.is_exact,
-        is_clients: past.record().body_hash.is_some(),
-    }))
-}
-
 /// Returns the texts of what a call sends and leaves out.
 async fn explain_texts(
     chat: &Conversation,
@@ -191,9 +75,9 @@ async fn explain_texts(
         .iter()
         .map(|node| path_item(node))
         .collect::<Result<Vec<_>, _>>()?;
-    let verdicts = item_verdicts(chat, report, &path)?;
-    let sent = sent_transcript(report, &call.payload.to_json())?;
-    let items = explain_path(&path, &verdicts, &sent);
+    let verdicts = item_verdicts(chat.engine(), report, &path)?;
+    let sent = sent_transcript(report_format(report), &call.payload.to_json())?;
+    let items = explain_path(&path, 0..path.len(), &verdicts, &sent);
     let segments = report.segments.iter().enumerate();
     let segments = segments.filter_map(|(segment, row)| {
         let (first, last) = row.span?;
@@ -228,34 +112,99 @@ pub fn build_page_items(
         .iter()
         .map(|one| (one.index, one.clone()))
         .collect();
-    let sent = sent_transcript(report, payload)?;
-    let items = explain_path(path, &verdicts, &sent);
+    let sent = sent_transcript(report_format(report), payload)?;
+    let items = explain_path(path, 0..path.len(), &verdicts, &sent);
     Ok(items
         .iter()
         .map(ExplainedItemDocument::to_page_item)
         .collect())
 }
 
-fn sent_transcript(report: &Report, payload: &str) -> Result<Transcript, OperationError> {
+/// Describes what was sent in the place of items of a past call's history: of those of these indexes. `None` if the owner has no
+/// call of this id.
+///
+/// The request is made again of what was stored, so that is what a request made here says of it; texts come from the tree.
+///
+/// # Errors
+/// The engine's.
+pub async fn explain_call_items(
+    engine: &Engine,
+    owner: &Owner,
+    id: CallId,
+    indexes: Range<usize>,
+) -> Result<Option<CallItemsDocument>, OperationError> {
+    let Some(past) = engine.past_call(owner, id).await? else {
+        return Ok(None);
+    };
+    let (sent, base) = (past.request_as_sent().await?, past.base().await?);
+    let missing = |why: &dyn std::fmt::Display| CallItemsDocument {
+        missing: Some(why.to_string()),
+        ..CallItemsDocument::default()
+    };
+    let (sent, base) = match (sent, base) {
+        (Ok(sent), Ok(base)) => (sent, base),
+        (Err(why), _) | (_, Err(why)) => return Ok(Some(missing(&why))),
+    };
+    let nodes = match (past.conversation(), base) {
+        (Some(chat), Some(base)) => read_nodes(chat, base).await?,
+        _ => Vec::new(),
+    };
+    let path = nodes
+        .iter()
+        .map(|node| path_item(node))
+        .collect::<Result<Vec<_>, _>>()?;
+    describe_items(engine, &sent, &path, indexes).map(Some)
+}
+
+fn describe_items(
+    engine: &Engine,
+    sent: &PastRequest,
+    path: &[PathItem],
+    indexes: Range<usize>,
+) -> Result<CallItemsDocument, OperationError> {
+    // Of a request that went as it came nothing was decided, so no item has a verdict.
+    let verdicts = match &sent.report {
+        Some(report) => item_verdicts(engine, report, path)?,
+        None => BTreeMap::new(),
+    };
+    let transcript = sent_transcript(sent.format, &sent.json)?;
+    let items = explain_path(path, indexes, &verdicts, &transcript);
+    let system = transcript.instructions.into_iter();
+    Ok(CallItemsDocument {
+        items,
+        path_items: path.len(),
+        system: system.map(|message| Item::from(message).text()).collect(),
+        exact: Some(sent.is_exact),
+        missing: None,
+    })
+}
+
+fn report_format(report: &Report) -> Format {
     let format = report.target.format.parse();
-    let format: Format = format.unwrap_or(Format::DEFAULT_TARGET);
+    format.unwrap_or(Format::DEFAULT_TARGET)
+}
+
+fn sent_transcript(format: Format, payload: &str) -> Result<Transcript, OperationError> {
     let sent = lift(format, payload).map_err(EngineError::from)?;
     Ok(sent.transcript)
 }
 
+/// Explains the items of these indexes.
 fn explain_path(
     path: &[PathItem],
+    indexes: Range<usize>,
     verdicts: &BTreeMap<usize, ItemVerdict>,
     sent: &Transcript,
 ) -> Vec<ExplainedItemDocument> {
     let mut shown = SentOutputs::new(&sent.items);
-    // From behind: where a call id is used twice, what is sent is the newest.
-    let mut items: Vec<ExplainedItemDocument> = path
-        .iter()
-        .enumerate()
-        .rev()
-        .map(|(index, one)| explain_item(index, one, verdicts.get(&index), &mut shown))
-        .collect();
+    let mut items = Vec::new();
+    // From behind: where a call id is used twice, what is sent is the newest. So those behind the wanted ones are passed too.
+    for (index, one) in path.iter().enumerate().skip(indexes.start).rev() {
+        let sent = shown.take_output(&one.item);
+        if indexes.contains(&index) {
+            items.push(explain_item(index, one, verdicts.get(&index), sent));
+        }
+    }
     items.reverse();
     items
 }
@@ -264,9 +213,8 @@ fn explain_item(
     index: usize,
     one: &PathItem,
     verdict: Option<&ItemVerdict>,
-    shown: &mut SentOutputs,
+    sent: Option<String>,
 ) -> ExplainedItemDocument {
-    let sent = shown.take_output(&one.item);
     let text = item_text(&one.item);
     ExplainedItemDocument {
         index,
@@ -338,14 +286,13 @@ fn path_item(node: &Node) -> Result<PathItem, EngineError> {
 
 /// Returns what became of each item that is not sent as it is.
 fn item_verdicts(
-    chat: &Conversation,
+    engine: &Engine,
     report: &Report,
     path: &[PathItem],
 ) -> Result<BTreeMap<usize, ItemVerdict>, OperationError> {
-    let catalogue = chat.engine().catalogue();
+    let catalogue = engine.catalogue();
     let target = &report.target;
-    let format: Format = target.format.parse().unwrap_or(Format::DEFAULT_TARGET);
-    let asked = Target::new(format, &target.model).window(target.window);
+    let asked = Target::new(report_format(report), &target.model).window(target.window);
     let request = asked.build_request(catalogue).map_err(EngineError::from)?;
     let spec = asked.model_spec(catalogue).map_err(EngineError::from)?;
     let counter = counter_for(spec.encoding);

@@ -4,12 +4,13 @@
 //! The loop of an agent, for a stored conversation: [`append_messages`] stores what is said, [`compile_conversation`] gives a request and the id of the call,
 //! [`record_answer`] takes the provider's answer, [`handle_calls`] answers the calls that are ours, [`check_call`] says whether
 //! a call is allowed. [`compile_document`] does the same for a history that its caller keeps: document and plan in, request and
-//! plan out. [`explain_conversation`] and [`compile_what_if`] say what a call would be; [`describe_call`] and [`diff_requests`] what
-//! past ones were.
+//! plan out. [`explain_conversation`] and [`compile_what_if`] say what a call would be, [`compile_call_what_if`] what a past one would have
+//! been; [`describe_call`], [`explain_call_items`] and [`diff_requests`] what past ones were, and [`list_branch_calls`] which.
 //!
 //! Not here: how a document travels, and as what an error is answered.
 
 mod append;
+mod branch_calls;
 mod check;
 mod compile;
 mod compile_document;
@@ -27,8 +28,10 @@ mod request;
 mod search;
 mod sessions;
 mod tools;
+mod what_if;
 
 pub use append::{AppendOptions, append_messages};
+pub use branch_calls::{BranchCalls, list_branch_calls};
 pub use check::check_call;
 pub use compile::{CompilePurpose, CompiledConversation, compile_conversation, keep_compiled};
 pub use compile_document::compile_document;
@@ -36,7 +39,7 @@ pub use cursors::{
     encode_conversation_cursor, encode_hit_cursor, encode_run_cursor, parse_conversation_cursor,
     parse_hit_cursor, parse_run_cursor,
 };
-pub use explain::{ExplainDetail, build_page_items, compile_what_if, explain_conversation};
+pub use explain::{ExplainDetail, build_page_items, explain_call_items, explain_conversation};
 pub use handle::handle_calls;
 pub use host::Host;
 pub use nearby::{MAX_NEARBY, PathPlace, find_place};
@@ -47,6 +50,7 @@ pub use record::record_answer;
 pub use request::memory_layer;
 pub use search::{FoundItems, TypedSearch, has_only_signs, search_typed};
 pub use sessions::{SessionImport, import_sessions};
+pub use what_if::{compile_call_what_if, compile_what_if};
 
 use contexture::EngineError;
 use contexture::compile::CompileError;

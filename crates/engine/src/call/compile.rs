@@ -141,7 +141,9 @@ pub(crate) async fn compile_call(
     // Resolved once: capabilities and encoding must be those the request is built for.
     let model = target.model_spec(chat.engine().catalogue())?;
     let branch = chat.branch();
-    let path = read_full_path(chat, PathEnd::Branch(branch.clone())).await?;
+    let end = options.at.map(PathEnd::Node);
+    let end = end.unwrap_or_else(|| PathEnd::Branch(branch.clone()));
+    let path = read_full_path(chat, end).await?;
     // Everything else is read at the node the path ended at, so that all of it is of one instant.
     let at = path
         .head

@@ -4,7 +4,7 @@ use std::fmt;
 
 use contexture_catalogue::ModelSpec;
 use contexture_compile::{Cancel, CompileRequest, Contribution, OfferedTools, PathItem};
-use contexture_ir::{Message, Transcript};
+use contexture_ir::{Message, NodeId, Transcript};
 use contexture_tools::{Choice, LoadedToolkits, OfferRequest, Registry, ToolSupport};
 
 use crate::hooks::LayerSession;
@@ -25,6 +25,8 @@ use crate::hooks::LayerSession;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CompileOptions<'a> {
+    /// Node at which the history ends. Default: the head of the handle's branch.
+    pub at: Option<NodeId>,
     /// What is said too, behind what the handle says. Default: nothing.
     pub contributions: &'a [Contribution],
     /// The messages that lead, in the place of those that an imported or ingested history was stored with.

@@ -14,6 +14,7 @@ use crate::figures::{
 use crate::layout::{Screen, Viewer, empty_state, figure, link, page};
 use crate::screens::messages::{item_block, rest_of};
 use crate::screens::thread::outcome_class;
+use crate::screens::what_if::window_form;
 use crate::window::Window;
 
 /// Characters of a request that the page shows; the whole one is a link away.
@@ -120,13 +121,24 @@ fn window_section(call: View<'_>) -> Markup {
     let Some(window) = Window::of_call(call) else {
         return html! {};
     };
+    let thread = call.text_of("conversation");
+    let thread = thread.map(|id| format!("/ui/c/{}", encode(id)));
+    // Its texts are on the page of the conversation.
+    let part = |at: usize| {
+        let query = [
+            ("call", Some(call.text("id"))),
+            ("part", Some(&*at.to_string())),
+        ];
+        thread.as_ref().map(|path| link(path, &query) + "#part")
+    };
     html! {
         section.panel {
             h2 { "Window" }
             (window.summary())
             (window.picture("window"))
             (window.left_out())
-            (window.table(|_| None))
+            (window.table(part))
+            (window_form(call))
         }
     }
 }

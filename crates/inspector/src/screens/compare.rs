@@ -57,7 +57,7 @@ fn side(call: &Document, id: &str) -> Markup {
     html! {
         section.panel {
             h2 { a href={ "/ui/call/" (encode(call.text("id"))) } { "Call " (short_id(call.text("id"))) } " "
-                small { (printable(call.text("model"))) " · " (time(call.text("at"))) " · " (money(call.text_of("dollars"))) } }
+                small { (printable(call.text("model"))) " · " (time(call.text("at"))) " · " (money(call.text_of("dollars"))) " · " a href={ "/ui/call/" (encode(call.text("id"))) "/what-if" } { "another window, model or policy" } } }
             @match Window::of_call(call) {
                 Some(window) => { (window.summary()) (window.picture(id)) details.fold { summary { "Parts as a table" } (window.table(|_| None)) } },
                 None => p.unknown { "What it was made of is not known." },

@@ -11,7 +11,7 @@ use crate::window::Window;
 /// Calls of one block: the largest page of the API.
 const BLOCK: &str = "500";
 
-/// The bands of a block of calls, newest first, as short as the module can read them.
+/// The bands of a block of calls of a branch or a whole conversation, newest first, as short as the module can read them.
 pub(crate) async fn show_bands(
     api: &impl Api,
     id: &str,
@@ -19,6 +19,7 @@ pub(crate) async fn show_bands(
 ) -> Result<Reply, ApiError> {
     let asked = [
         ("conversation", Some(id)),
+        ("branch", query.get("branch")),
         ("include", Some("band")),
         ("limit", Some(BLOCK)),
         ("after", query.get("after")),

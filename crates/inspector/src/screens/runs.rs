@@ -49,7 +49,7 @@ pub(crate) async fn show(
     Ok(Reply::page(page(viewer, Screen::Runs, "Runs", &content)))
 }
 
-fn waiting_call(viewer: &Viewer, run: View<'_>, call: View<'_>) -> Markup {
+pub(crate) fn waiting_call(viewer: &Viewer, run: View<'_>, call: View<'_>) -> Markup {
     let path = format!(
         "/ui/runs/{}/{}/decide",
         encode(run.text("conversation")),
@@ -71,8 +71,19 @@ fn waiting_call(viewer: &Viewer, run: View<'_>, call: View<'_>) -> Markup {
                     button.danger type="submit" name="decision" value="deny" { "Deny" }
                 }
             }
-            @else { p.hint { "Who has a key with the scope " code { "write" } " decides; this page only shows." } }
+            (who_decides(viewer))
         }
+    }
+}
+
+/// Says who may decide, to those who may and to those who may not.
+fn who_decides(viewer: &Viewer) -> Markup {
+    html! {
+        p.hint { @match (viewer.token(), &viewer.key) {
+            (Some(_), Some(key)) => { "You may decide: your key " code { (printable(key)) } " has the scope " code { "write" } ". So may everybody whose key has it, and the first decision holds." },
+            (Some(_), None) => "You may decide: this server has no keys, so everybody who uses this machine may. The first decision holds.",
+            (None, _) => { "Here you can only look. Whoever has a key of this owner with the scope " code { "write" } " may decide, by the API or on a page of a server that lets pages write." },
+        } }
     }
 }
 
@@ -90,7 +101,7 @@ fn run_table(runs: &[View<'_>]) -> Markup {
         div.wide tabindex="0" role="region" aria-label="Runs" { table.cards {
             thead { tr { th scope="col" { "agent" } th scope="col" { "state" } th scope="col" { "conversation" } th scope="col" { "result" } th.n scope="col" { "cost" } th scope="col" { "began (UTC)" } th scope="col" { "ended (UTC)" } } }
             tbody { @for run in runs { tr {
-                th scope="row" { span.name { (printable(run.text("agent"))) } div.sub { (short_id(run.text("run"))) @if let Some(parent) = run.text_of("parent") { " · child of " (short_id(parent)) } } }
+                th scope="row" { a.name href={ "/ui/runs/" (encode(run.text("conversation"))) "/" (encode(run.text("run"))) } { (printable(run.text("agent"))) } div.sub { (short_id(run.text("run"))) @if let Some(parent) = run.text_of("parent") { " · child of " (short_id(parent)) } } }
                 td data-label="state" { span.outcome.(status_class(run.text("status"))) { (words(run.text("status"))) } }
                 td data-label="conversation" { a href=(link(&format!("/ui/c/{}", encode(run.text("conversation"))), &[("branch", run.text_of("branch"))])) { (run.text("conversation")) } }
                 td data-label="result" { (clip(run.text_of("result").or(run.text_of("why")).unwrap_or("–"), 160).0) }
@@ -102,7 +113,7 @@ fn run_table(runs: &[View<'_>]) -> Markup {
     }
 }
 
-fn status_class(status: &str) -> &'static str {
+pub(crate) fn status_class(status: &str) -> &'static str {
     match status {
         "completed" => "good",
         "failed" | "aborted" => "bad",

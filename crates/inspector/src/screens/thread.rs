@@ -1,16 +1,18 @@
 //! A conversation: the window of one of its calls, its messages, and its tree in lanes.
 
 use contexture_report::number_format::count_with_noun;
-use futures_util::future::join4;
+use futures_util::future::join3;
 use maud::{Markup, PreEscaped, html};
 
 use crate::api::{Api, ApiError};
 use crate::document::{Document, View};
 use crate::exchange::{Parameters, Reply};
 use crate::figures::{encode, money, number, printable, share, short_id, time};
-use crate::layout::{Screen, Viewer, action, empty_state, figure, link, page};
+use crate::layout::{Screen, Viewer, action, empty_state, figure, link, node_menu, page};
 use crate::screens::lanes::{HeadMark, place_in_lanes};
-use crate::screens::messages::{item_block, message_list};
+use crate::screens::messages::message_list;
+use crate::screens::part::ChosenPart;
+use crate::screens::what_if::window_form;
 use crate::window::Window;
 
 /// Messages and entries of the tree of one page.
@@ -18,8 +20,6 @@ const MESSAGES: &str = "30";
 const ENTRIES: &str = "60";
 /// Calls among which the one that is shown and its neighbours are looked for: the largest page of the API.
 const CALLS: &str = "500";
-/// Items of a part whose texts are shown.
-const ITEMS: u64 = 20;
 
 pub(crate) async fn show(
     api: &impl Api,
@@ -28,10 +28,18 @@ pub(crate) async fn show(
     query: &Parameters,
 ) -> Result<Reply, ApiError> {
     let base = format!("/api/v1/conversations/{}", encode(id));
+    let conversation = api.get(&base).await?;
     let branch = query.get("branch");
     let wanted = query.get("call");
+    let thread = ThreadPage {
+        viewer,
+        id,
+        query,
+        conversation: conversation.view(),
+    };
     let calls = [
         ("conversation", Some(id)),
+        ("branch", thread.branch_of_calls()),
         ("include", Some("band")),
         // The newest call has no neighbour but the one before it.
         ("limit", Some(if wanted.is_some() { CALLS } else { "2" })),
@@ -47,34 +55,20 @@ pub(crate) async fn show(
         ("after", query.get("tree")),
     ];
     let paths = [
-        base.clone(),
         link("/api/v1/calls", &calls),
         link(&format!("{base}/messages"), &messages),
         link(&format!("{base}/log"), &tree),
     ];
     // At once: each of them waits for the database alone.
-    let [conversation, calls, messages, tree] = &paths;
-    let (conversation, calls, messages, tree) = join4(
-        api.get(conversation),
-        api.get(calls),
-        api.get(messages),
-        api.get(tree),
-    )
-    .await;
-    let conversation = conversation?;
+    let [calls, messages, tree] = &paths;
+    let (calls, messages, tree) = join3(api.get(calls), api.get(messages), api.get(tree)).await;
     // A database may keep no record of calls; the rest of the page stands without.
     let calls = calls.unwrap_or_default();
-    let thread = ThreadPage {
-        viewer,
-        id,
-        query,
-        conversation: conversation.view(),
-    };
     let shown = thread.find_call(api, &calls, wanted).await?;
-    let items = thread.part_items(api, &shown).await?;
+    let chosen = ChosenPart::load(api, shown.call.view(), query.get("part")).await;
     let content = html! {
         (thread.head())
-        (thread.window_section(&shown, &items))
+        (thread.window_section(&shown, chosen.as_ref()))
         div.columns {
             (thread.messages_section(messages?.view()))
             (thread.tree_section(tree?.view()))
@@ -100,7 +94,9 @@ struct ThreadPage<'a> {
 #[derive(Default)]
 struct ShownCall {
     call: Document,
-    /// How many calls of the conversation are newer.
+    /// How many calls there are to move through.
+    all: u64,
+    /// How many of them are newer.
     newer: Option<usize>,
     older_id: Option<String>,
     newer_id: Option<String>,
@@ -137,12 +133,22 @@ impl ThreadPage<'_> {
         )
     }
 
+    /// The branch whose calls are shown; `None` where there is one, so that all calls are of it, those without an answer too.
+    fn branch_of_calls(&self) -> Option<&str> {
+        let branch = self.query.get("branch");
+        (self.conversation.count("branches") > 1)
+            .then(|| branch.unwrap_or(self.conversation.text("active")))
+    }
+
     async fn find_call(
         &self,
         api: &impl Api,
         calls: &Document,
         wanted: Option<&str>,
     ) -> Result<ShownCall, ApiError> {
+        let counted = calls.view().number("total");
+        let usage = self.conversation.at("overview").at("usage");
+        let all = counted.unwrap_or(usage.count("calls"));
         let list: Vec<View<'_>> = calls.view().list("calls").collect();
         let at = match wanted {
             None => (!list.is_empty()).then_some(0),
@@ -155,46 +161,21 @@ impl ThreadPage<'_> {
         if let (Some(at), Some(call)) = (at, at.and_then(|at| list.get(at))) {
             return Ok(ShownCall {
                 call: Document::of(call.json().clone()),
+                all,
                 newer: Some(at),
                 older_id: id_at(Some(at + 1)),
                 newer_id: id_at(at.checked_sub(1)),
             });
         }
-        // An old call, whose neighbours are pages away.
+        // An old call, whose neighbours are pages away, or one of another branch.
         let Some(id) = wanted else {
             return Ok(ShownCall::default());
         };
         Ok(ShownCall {
             call: api.get(&format!("/api/v1/calls/{}", encode(id))).await?,
+            all,
             ..ShownCall::default()
         })
-    }
-
-    /// The items of the part that was chosen.
-    async fn part_items(
-        &self,
-        api: &impl Api,
-        shown: &ShownCall,
-    ) -> Result<Option<Document>, ApiError> {
-        let window = Window::of_call(shown.call.view());
-        let part = self.query.get("part").and_then(|part| part.parse().ok());
-        let Some((first, last)) = window
-            .zip(part)
-            .and_then(|(window, part)| window.span_of(part))
-        else {
-            return Ok(None);
-        };
-        // Pages of items begin at the root, so this is the shortest one that has them; very old paths have more than one page.
-        let limit = (last + 1).min(first + ITEMS).min(500).to_string();
-        let asked = [
-            ("branch", self.query.get("branch")),
-            ("limit", Some(limit.as_str())),
-        ];
-        let path = link(
-            &format!("/api/v1/conversations/{}/items", encode(self.id)),
-            &asked,
-        );
-        api.get(&path).await.map(Some)
     }
 
     fn head(&self) -> Markup {
@@ -227,9 +208,8 @@ impl ThreadPage<'_> {
         }
     }
 
-    fn window_section(&self, shown: &ShownCall, items: &Option<Document>) -> Markup {
+    fn window_section(&self, shown: &ShownCall, chosen: Option<&ChosenPart>) -> Markup {
         let call = shown.call.view();
-        let all = self.conversation.at("overview").at("usage").count("calls");
         let Some(window) = Window::of_call(call) else {
             return html! {
                 section.panel { h2 { "Window" }
@@ -238,32 +218,43 @@ impl ThreadPage<'_> {
                             "Calls through the proxy, and those that a program records, appear with all that they were made of."
                         }))
                     } @else {
-                        (self.call_line(shown, all))
+                        (self.call_line(shown))
                         p.unknown { "Neither was the request compiled here, nor did the provider report its tokens." }
                     }
                 }
             };
         };
-        let part = |at: usize| {
-            window
-                .span_of(at)
-                .map(|_| self.link_with("part", Some(&at.to_string())) + &format!("#part-{at}"))
-        };
+        let part = |at: usize| Some(self.part_link(call, at));
+        let bands = link(
+            &format!("{}/bands.json", self.path()),
+            &[("branch", self.branch_of_calls())],
+        );
         html! {
             // The attributes are for the module: where the bands are, and how many calls there are to move through.
-            section.panel.window-of-call data-scrubber={ (self.path()) "/bands.json" } data-call=(call.text("id")) data-calls=(all) {
-                (self.call_line(shown, all))
+            section.panel.window-of-call data-scrubber=(bands) data-call=(call.text("id")) data-calls=(shown.all) {
+                (self.call_line(shown))
                 (window.summary())
                 (window.picture("window"))
                 (window.left_out())
-                details.fold open[items.is_some()] data-parts { summary { "Parts as a table" } (window.table(part)) }
-                @if let Some(items) = items { (self.items_block(items.view(), &window)) }
+                details.fold data-parts { summary { "Parts as a table" } (window.table(part)) }
+                @if let Some(chosen) = chosen { (chosen.block(self.viewer, call, &window)) }
+                (window_form(call))
             }
         }
     }
 
-    fn call_line(&self, shown: &ShownCall, all: u64) -> Markup {
-        let call = shown.call.view();
+    /// A link to a part of a call's window, with its texts.
+    fn part_link(&self, call: View<'_>, at: usize) -> String {
+        let query = [
+            ("branch", self.query.get("branch")),
+            ("call", Some(call.text("id"))),
+            ("part", Some(&*at.to_string())),
+        ];
+        link(&self.path(), &query) + "#part"
+    }
+
+    fn call_line(&self, shown: &ShownCall) -> Markup {
+        let (call, all) = (shown.call.view(), shown.all);
         // Calls are counted from the first, so that a link to a number means the same tomorrow.
         let number_of = shown.newer.and_then(|newer| all.checked_sub(newer as u64));
         let step = |id: &Option<String>, rel: &str, name: &str| {
@@ -286,29 +277,6 @@ impl ThreadPage<'_> {
                     span.outcome.(outcome_class(call.text("outcome"))) { (call.text("outcome")) } " · " (money(call.text_of("dollars")))
                 }
                 a.button data-open href={ "/ui/call/" (encode(call.text("id"))) } { "Open this call" }
-            }
-        }
-    }
-
-    fn items_block(&self, items: View<'_>, window: &Window<'_>) -> Markup {
-        let part = self
-            .query
-            .get("part")
-            .and_then(|part| part.parse().ok())
-            .unwrap_or_default();
-        let (first, last) = window.span_of(part).unwrap_or_default();
-        let within = |node: &View<'_>| {
-            // Depths count from 1, indexes on the path from 0.
-            let index = node.count("depth").saturating_sub(1);
-            (first..=last).contains(&index)
-        };
-        let shown: Vec<View<'_>> = items.list("items").filter(within).collect();
-        html! {
-            div.chosen {
-                h3 { "Part " (part) ", as it is stored " small { "items " (number(first)) " to " (number(last)) } }
-                @for node in &shown { (item_block(self.id, *node)) }
-                @if shown.is_empty() { p.hint { "These items are too deep in the conversation to be listed here; the tree has them." } }
-                @else if (shown.len() as u64) < last - first + 1 { p.hint { "The first " (shown.len()) " of " (number(last - first + 1)) "." } }
             }
         }
     }
@@ -385,39 +353,21 @@ impl ThreadPage<'_> {
 
     /// What can be done at a message.
     fn entry_actions(&self, entry: View<'_>) -> Markup {
-        let (path, node) = (self.path(), entry.text("id"));
-        // Without a token the form would only lead to a refusal.
-        if self.viewer.token().is_none() {
-            return html! {};
-        }
-        let pin = if entry.is("pinned") {
-            ("unpin", "Unpin")
-        } else {
-            ("pin", "Pin")
-        };
-        html! {
-            details.menu {
-                summary aria-label={ "Actions at " (short_id(node)) } { "⋯" }
-                div.actions {
-                    (action(self.viewer, &format!("{path}/rewind"), &[("node", node)], &html! { button type="submit" { "Go back to here" } }))
-                    (action(self.viewer, &format!("{path}/{}", pin.0), &[("node", node)], &html! { button type="submit" { (pin.1) } }))
-                    (action(self.viewer, &format!("{path}/branch"), &[("node", node)], &html! {
-                        input type="text" name="name" placeholder="name" aria-label="Name of the new branch" required maxlength="64";
-                        button type="submit" { "Branch from here" }
-                    }))
-                    // The API sets checkpoints at the head of a branch, and nowhere else.
-                    @if entry.is("active") {
-                        (action(self.viewer, &format!("{path}/checkpoint"), &[], &html! {
-                            input type="text" name="name" placeholder="name" aria-label="Name of the checkpoint" required maxlength="64";
-                            button type="submit" { "Set a checkpoint here" }
-                        }))
-                    }
-                    @for branch in entry.texts("branches").filter(|_| !entry.is("active")) {
-                        (action(self.viewer, &format!("{path}/activate"), &[("branch", branch)], &html! { button type="submit" { "Switch to " (printable(branch)) } }))
-                    }
-                }
+        let path = self.path();
+        let more = html! {
+            // The API sets checkpoints at the head of a branch, and nowhere else.
+            @if entry.is("active") {
+                (action(self.viewer, &format!("{path}/checkpoint"), &[], &html! {
+                    input type="text" name="name" placeholder="name" aria-label="Name of the checkpoint" required maxlength="64";
+                    button type="submit" { "Set a checkpoint here" }
+                }))
             }
-        }
+            @for branch in entry.texts("branches").filter(|_| !entry.is("active")) {
+                (action(self.viewer, &format!("{path}/activate"), &[("branch", branch)], &html! { button type="submit" { "Switch to " (printable(branch)) } }))
+            }
+        };
+        let node = entry.text("id");
+        node_menu(self.viewer, self.id, node, entry.is("pinned"), &more)
     }
 }
 

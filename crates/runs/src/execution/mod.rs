@@ -23,6 +23,7 @@ mod next_step;
 mod open_children;
 mod resume_state;
 mod side_usage;
+mod timeline;
 mod usage;
 mod waiting_calls;
 
@@ -34,5 +35,6 @@ pub(crate) use next_step::{
 };
 pub(crate) use resume_state::ResumeState;
 pub(crate) use side_usage::{RunSideUsage, SideUsageLog};
+pub use timeline::{RunSpan, RunSpanKind, run_timeline};
 pub(crate) use usage::{load_usage, model_call_usage};
 pub use waiting_calls::{open_calls, waiting_calls};

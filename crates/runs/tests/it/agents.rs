@@ -14,7 +14,7 @@ use contexture_layers::{
 };
 use contexture_runs::{
     ApprovalDecision, ChildHistory, Run, RunBudget, RunError, RunEventKind, RunStatus,
-    StopCondition, SubAgent, ToolBox, ToolOutput, TurnEnd, list_runs, post_to_inbox,
+    StopCondition, SubAgent, ToolBox, ToolOutput, TurnEnd, list_runs, post_to_inbox, run_timeline,
     run_turn_with_text, store_decision,
 };
 use contexture_tools::Policy;
@@ -431,6 +431,26 @@ async fn another_agent_does_a_task_on_a_branch_of_its_own() {
             .any(|run| run.parent.is_some() && run.depth == 1)
     );
     assert_eq!(chat.refs().await.unwrap().branches.len(), 2);
+    // The child's part of the timeline stands behind the call that began it.
+    let run = listed.iter().find(|run| run.parent.is_none()).unwrap();
+    let spans = run_timeline(chat.engine(), chat.owner(), run);
+    let spans = spans.await.unwrap();
+    let shown = spans.iter().map(|span| {
+        assert!(span.ended_ms.is_some_and(|ended| ended >= span.started_ms));
+        let tool = span.tool.as_deref().unwrap_or_default();
+        format!("{} {}{tool}", span.depth, span.kind.as_str())
+    });
+    assert_eq!(
+        shown.collect::<Vec<_>>(),
+        [
+            "0 run",
+            "0 model",
+            "0 toolthink",
+            "1 run",
+            "1 model",
+            "0 model"
+        ]
+    );
 }
 
 #[tokio::test]

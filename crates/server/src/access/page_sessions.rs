@@ -1,7 +1,7 @@
 //! Sessions of the inspector: who signed in with a key, so that a browser has a cookie and not the key.
 //!
-//! A session lives in memory: it ends with the server, twelve hours after it was last used, or when its bearer signs out. What it
-//! may do is what its key may do. Several servers behind one address need the same one for a browser, or ask again for the key.
+//! A session lives in memory: it ends with the server, twelve hours after it was last used, seven days after it began, or when its
+//! bearer signs out. What it may do is what its key may do. Several servers behind one address need the same one for a browser, or ask again for the key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,6 +17,9 @@ use crate::config::KeyHash;
 /// How long a session lasts without being used.
 pub(crate) const SESSION_LENGTH: Duration = Duration::from_secs(12 * 60 * 60);
 
+/// How long a session lasts that is used all the time, as one is whose page stays open: the key is asked for now and then.
+const LONGEST_SESSION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
 /// Sessions at a time; a further one ends the one that was used the longest ago.
 const MAX_SESSIONS: usize = 1_000;
 
@@ -31,7 +34,18 @@ pub(crate) struct PageSessions {
 struct Session {
     principal: Principal,
     form_token: String,
+    transport: CookieTransport,
+    opened: Instant,
     last_used: Instant,
+}
+
+/// Which connections a browser sends a cookie over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CookieTransport {
+    /// Encrypted ones alone.
+    HttpsOnly,
+    /// All, for a server that is reached without TLS.
+    Any,
 }
 
 /// A session that was just opened.
@@ -45,6 +59,8 @@ pub(crate) struct NewSession {
 pub(crate) struct PageCaller {
     pub(crate) principal: Principal,
     pub(crate) form_token: Option<String>,
+    /// How their cookie is to be set again, so that it lasts as long as the session; `None` where nobody signs in.
+    pub(crate) renewal: Option<CookieTransport>,
 }
 
 impl PageSessions {
@@ -59,12 +75,18 @@ impl PageSessions {
     ///
     /// # Errors
     /// The system has no randomness to give.
-    pub(crate) fn open(&self, principal: Principal) -> std::io::Result<NewSession> {
+    pub(crate) fn open(
+        &self,
+        principal: Principal,
+        transport: CookieTransport,
+    ) -> std::io::Result<NewSession> {
         let (cookie, form_token) = (random_text()?, random_text()?);
         let now = Instant::now();
         let session = Session {
             principal,
             form_token,
+            transport,
+            opened: now,
             last_used: now,
         };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,6 +113,7 @@ impl PageSessions {
         Some(PageCaller {
             principal: session.principal.clone(),
             form_token: Some(session.form_token.clone()),
+            renewal: Some(session.transport),
         })
     }
 
@@ -109,6 +132,7 @@ impl PageSessions {
 impl Session {
     fn is_over(&self, now: Instant) -> bool {
         now.duration_since(self.last_used) > SESSION_LENGTH
+            || now.duration_since(self.opened) > LONGEST_SESSION
     }
 }
 
@@ -116,5 +140,33 @@ impl fmt::Debug for PageSessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Cookies and tokens are as good as keys.
         f.debug_struct("PageSessions").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use contexture::Owner;
+
+    use super::*;
+    use crate::access::api_keys::ApiKeys;
+
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_lasts_while_it_is_used_and_no_week_longer() {
+        let keys = ApiKeys::new(&[], &Owner::local());
+        let principal = keys.authorize_without_key().unwrap();
+        let sessions = PageSessions::new();
+        let open = |transport| sessions.open(principal.clone(), transport).unwrap().cookie;
+        let (used, unused) = (open(CookieTransport::HttpsOnly), open(CookieTransport::Any));
+        let mut hours = 0;
+        while let Some(found) = sessions.find(&used) {
+            assert_eq!(found.renewal, Some(CookieTransport::HttpsOnly));
+            tokio::time::advance(HOUR * 11).await;
+            hours += 11;
+        }
+        // Seven days have 168 hours; without use it would have ended after the twelfth.
+        assert_eq!(hours, 176);
+        assert!(sessions.find(&unused).is_none());
     }
 }

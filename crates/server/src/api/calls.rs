@@ -2,7 +2,7 @@
 
 use axum::Extension;
 use axum::extract::State;
-use contexture::ir::CallId;
+use contexture::ir::{CallId, Cancel};
 use contexture::store::{
     CallFilter, CallGroup, CallGrouping, CallOutcome, CallSum, Calls, Error as StoreError,
     ListCalls, SumCalls,
@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::access::Principal;
-use crate::api::conventions::conversation_path::conversation_id;
+use crate::api::conventions::conversation_path::{conversation_id, open_conversation};
 use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
 use crate::api::conventions::page;
 use crate::config::AccessScope;
@@ -25,7 +25,8 @@ use crate::state::App;
 use crate::state::call_log::RequestId;
 use contexture_api::operations::{self, CallPart};
 use contexture_api::{
-    CallDocument, CallsDocument, DiffDocument, DifferenceDocument, UsageDocument, parse_time,
+    CallDocument, CallItemsDocument, CallsDocument, CompileDocument, DiffDocument,
+    DifferenceDocument, UsageDocument, WhatIfDocument, parse_time,
 };
 
 /// The name of the list, for cursors.
@@ -35,6 +36,8 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list_calls))
         .routes(routes!(show_call))
+        .routes(routes!(list_call_items))
+        .routes(routes!(compile_call_what_if))
         .routes(routes!(diff_requests))
         .routes(routes!(show_usage))
 }
@@ -51,6 +54,8 @@ struct CallParams {
     until: Option<String>,
     /// Only those of this conversation.
     conversation: Option<String>,
+    /// With `conversation`, only those whose answers are on the path of this branch; the answer then has their number, `total`.
+    branch: Option<String>,
     /// Only those to this upstream.
     upstream: Option<String>,
     /// Only those of this model.
@@ -222,31 +227,51 @@ async fn list_calls(
         .as_deref()
         .map(conversation_id)
         .transpose()?;
-    let list = ListCalls {
-        filter: CallFilter {
-            since_ms: parse_time_parameter("since", asked.since.as_deref())?,
-            until_ms: parse_time_parameter("until", asked.until.as_deref())?,
-            conversation: id,
-            upstream: asked.upstream,
-            model: asked.model,
-            key: asked.key,
-            policy: asked.policy,
-            outcome: parse_outcome(asked.outcome.as_deref())?,
-        },
-        after: after.and_then(|after| after.parse().ok()),
-        limit: Some(page::page_length(asked.limit, 100)?),
-        ..ListCalls::default()
+    let filter = CallFilter {
+        since_ms: parse_time_parameter("since", asked.since.as_deref())?,
+        until_ms: parse_time_parameter("until", asked.until.as_deref())?,
+        conversation: id,
+        upstream: asked.upstream,
+        model: asked.model,
+        key: asked.key,
+        policy: asked.policy,
+        outcome: parse_outcome(asked.outcome.as_deref())?,
     };
-    let found = call_record(&app)?.list_calls(&owner, list).await;
-    let found = found.map_err(EngineError::from)?;
+    let after: Option<CallId> = after.and_then(|after| after.parse().ok());
+    let limit = page::page_length(asked.limit, 100)?;
+    let record = call_record(&app)?;
+    let found = match (&asked.branch, &asked.conversation) {
+        (None, _) => {
+            let list = ListCalls {
+                filter,
+                after,
+                limit: Some(limit),
+                ..ListCalls::default()
+            };
+            let page = record.list_calls(&owner, list).await;
+            let page = page.map_err(EngineError::from)?;
+            (page.calls, page.next, None)
+        }
+        (Some(branch), Some(conversation)) => {
+            let chat = open_conversation(&app, &owner, conversation, Some(branch)).await?;
+            let page = operations::list_branch_calls(&chat, record, filter, after, limit).await?;
+            (page.calls, page.next, Some(page.total))
+        }
+        (Some(_), None) => {
+            let detail = "`branch` is of a `conversation`: name that too";
+            return Err(Problem::new(Code::BadQuery, detail));
+        }
+    };
+    let (calls, next, total) = found;
     let encode = |next: CallId| page::encode_cursor(&owner, LIST, &next.to_string());
     let document = |call| match asked.include {
         Some(CallInclude::Band) => CallDocument::with_band(call),
         None => CallDocument::from(call),
     };
     Ok(Json(CallsDocument {
-        calls: found.calls.iter().map(document).collect(),
-        next: found.next.map(encode),
+        calls: calls.iter().map(document).collect(),
+        next: next.map(encode),
+        total,
     }))
 }
 
@@ -292,6 +317,66 @@ async fn show_call(
     let RequestId(call) = id.parse().map_err(|()| none())?;
     let found = operations::describe_call(app.engine(), &owner, call, &parts).await?;
     found.map(Json).ok_or_else(none)
+}
+
+/// The items that are wanted.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct CallItemsParams {
+    /// Index of the first item, from 0. Default: 0.
+    first: Option<usize>,
+    /// Maximum number of items. Default 100.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+}
+
+/// Returns items of the history of a call, each with its text as it is stored, what was sent in its place, and the rule that
+/// decided. The request is made again of what the conversation has, and says whether it is exact.
+#[utoipa::path(
+    get, path = "/calls/{call}/items", tag = "requests",
+    params(("call" = String, Path, description = "The call's id"), CallItemsParams),
+    responses((status = 200, description = "The items", body = CallItemsDocument), ReadRefusals)
+)]
+async fn list_call_items(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Path(id): Path<String>,
+    Query(asked): Query<CallItemsParams>,
+) -> Result<Json<CallItemsDocument>, Problem> {
+    let none = || Problem::new(Code::NotFound, format!("call {id:?} not found"));
+    let RequestId(call) = id.parse().map_err(|()| none())?;
+    let first = asked.first.unwrap_or_default();
+    let limit = page::page_length(asked.limit, 100)?;
+    call_record(&app)?;
+    let indexes = first..first.saturating_add(limit);
+    let found = operations::explain_call_items(app.engine(), &owner, call, indexes).await?;
+    found.map(Json).ok_or_else(none)
+}
+
+/// Compiles a call as it would have been with another model, window or policy, and compares it with the call before it. Without a
+/// model it is that of the call, in its format; without a policy there is none. Nothing is stored: what a policy would compact is
+/// cut instead.
+#[utoipa::path(
+    post, path = "/calls/{call}/what-if", tag = "requests",
+    request_body(content = CompileDocument, example = json!({"window": 32000, "policy": {"clear": {"keep_recent": 3}}})),
+    params(("call" = String, Path, description = "The call's id")),
+    responses((status = 200, description = "The call as it would have been", body = WhatIfDocument), WriteRefusals)
+)]
+async fn compile_call_what_if(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Path(id): Path<String>,
+    Extension(cancel): Extension<Cancel>,
+    Json(asked): Json<CompileDocument>,
+) -> Result<Json<WhatIfDocument>, Problem> {
+    let none = || Problem::new(Code::NotFound, format!("call {id:?} not found"));
+    let RequestId(call) = id.parse().map_err(|()| none())?;
+    call_record(&app)?;
+    let (engine, host) = (app.engine(), app.host());
+    let told =
+        operations::compile_call_what_if(engine, &owner, call, &asked, &host, &cancel).await?;
+    told.map(Json).ok_or_else(none)
 }
 
 /// Compares two requests as the provider's prompt cache does: those of two calls, or any two. Shows the first place where they differ,

@@ -8,7 +8,7 @@ use contexture::Conversation;
 use contexture::ir::RunId;
 use contexture::runs::{
     self, ApprovalDecision, Decision, RunEntry, RunError, RunQuery, RunStatus, list_runs_with,
-    store_decision, waiting_calls,
+    run_timeline, store_decision, waiting_calls,
 };
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -24,7 +24,9 @@ use crate::problem::{Code, Problem};
 use crate::state::App;
 use contexture_api::operations;
 use contexture_api::schema::RunStatusSchema;
-use contexture_api::{DecidedDocument, QueueRunDocument, RunDocument, RunsDocument};
+use contexture_api::{
+    DecidedDocument, QueueRunDocument, RunDocument, RunTimelineDocument, RunsDocument,
+};
 
 /// Name of the list in its cursors.
 const RUNS: &str = "runs by time";
@@ -33,6 +35,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list_runs, queue_run))
         .routes(routes!(show_run))
+        .routes(routes!(show_run_timeline))
         .routes(routes!(decide_call))
         .routes(routes!(cancel_run))
 }
@@ -139,6 +142,29 @@ async fn show_run(
     let found = find_run(&chat, &run).await?;
     let waiting = waiting_calls(app.engine(), &owner, &found).await?;
     Ok(Json(RunDocument::new(&found, &waiting)))
+}
+
+/// Returns what a run and its child runs did when: steps of the model, tools, waits for a decision. Their times are those at which
+/// answers, calls, decisions and outputs were stored.
+#[utoipa::path(
+    get, path = "/conversations/{conversation}/runs/{run}/timeline", tag = "runs",
+    params(("conversation" = String, Path, description = "Its conversation"), ("run" = String, Path, description = "Its id")),
+    responses((status = 200, description = "What it did", body = RunTimelineDocument), ReadRefusals)
+)]
+async fn show_run_timeline(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Path((id, run)): Path<(String, String)>,
+) -> Result<Json<RunTimelineDocument>, Problem> {
+    let chat = open_conversation(&app, &owner, &id, None).await?;
+    let found = find_run(&chat, &run).await?;
+    let engine = app.engine();
+    let waiting = waiting_calls(engine, &owner, &found).await?;
+    let spans = run_timeline(engine, &owner, &found).await?;
+    let now_ms = engine.now_ms();
+    Ok(Json(RunTimelineDocument::new(
+        &found, &waiting, &spans, now_ms,
+    )))
 }
 
 /// A decision about a call that waits.

@@ -18,7 +18,7 @@ use crate::state::work_pool::HEAVY_BYTES;
 
 /// Routes whose work depends on what is stored and not on the body: they compile, make a past request again, or read a whole
 /// conversation.
-const HEAVY_ROUTES: [&str; 9] = [
+const HEAVY_ROUTES: [&str; 10] = [
     "/compile",
     "/what-if",
     "/explain",
@@ -28,6 +28,7 @@ const HEAVY_ROUTES: [&str; 9] = [
     "/export",
     "/log",
     "/diff",
+    "/calls/{call}/items",
 ];
 /// The route of a call, which makes its request again where a part of it is asked for.
 const CALL_ROUTE: &str = "/calls/{call}";
@@ -90,6 +91,7 @@ mod tests {
             ("/api/v1/diff".to_owned(), None, true),
             (format!("/api/v1{CALL_ROUTE}"), Some("include=sent"), true),
             (format!("/api/v1{CALL_ROUTE}"), None, false),
+            (format!("/api/v1{CALL_ROUTE}/items"), None, true),
             ("/api/v1/calls".to_owned(), Some("limit=5"), false),
         ] {
             assert_eq!(is_heavy_route(&route, query), is_heavy, "{route} {query:?}");

@@ -10,7 +10,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ORIGIN, SET_COOKIE};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use contexture_inspector::{
@@ -18,7 +18,7 @@ use contexture_inspector::{
     show_page, sign_in_page,
 };
 
-use crate::access::page_sessions::SESSION_LENGTH;
+use crate::access::page_sessions::{CookieTransport, SESSION_LENGTH};
 use crate::api::LAST_EVENT;
 use crate::config::InspectorAccess;
 use crate::problem::Problem;
@@ -65,8 +65,13 @@ pub(crate) fn router(app: &App, api: Router) -> Router<App> {
 
 /// Why a page is not shown.
 enum PageRefusal {
-    /// A key is needed; the page that is wanted once there is one.
-    SignIn(String),
+    /// A key is needed.
+    SignIn {
+        /// The page that is wanted once there is one.
+        wanted: String,
+        /// What to say of a session that has ended.
+        ended: Option<&'static str>,
+    },
     Problem(Problem),
 }
 
@@ -79,8 +84,8 @@ impl From<Problem> for PageRefusal {
 impl IntoResponse for PageRefusal {
     fn into_response(self) -> Response {
         match self {
-            Self::SignIn(wanted) => {
-                html_response(StatusCode::UNAUTHORIZED, sign_in_page(&wanted, None))
+            Self::SignIn { wanted, ended } => {
+                html_response(StatusCode::UNAUTHORIZED, sign_in_page(&wanted, ended))
             }
             Self::Problem(problem) => fail(&problem),
         }
@@ -92,7 +97,36 @@ impl IntoResponse for PageRefusal {
 /// # Errors
 /// A key is needed, with which `wanted` is shown; or what [`find_looker`] refuses.
 fn require_looker(app: &App, headers: &HeaderMap, wanted: &str) -> Result<Looker, PageRefusal> {
-    find_looker(app, headers)?.ok_or_else(|| PageRefusal::SignIn(wanted.to_owned()))
+    find_looker(app, headers)?.ok_or_else(|| PageRefusal::SignIn {
+        wanted: wanted.to_owned(),
+        // Who has a cookie was signed in, and wonders.
+        ended: session_cookie(headers).map(|_| SESSION_ENDED),
+    })
+}
+
+/// Why somebody has to sign in again.
+const SESSION_ENDED: &str = "You have been signed out: a session ends after twelve hours without use, after seven days, and when \
+    the server is restarted. Sign in to go on where you were.";
+
+/// Lets the cookie of a session last as long as the session, which was used just now.
+fn renew_cookie(mut response: Response, headers: &HeaderMap, looker: &Looker) -> Response {
+    if let (Some(transport), Some(cookie)) = (looker.renewal, session_cookie(headers))
+        && let Ok(value) = HeaderValue::try_from(format_cookie(cookie, transport))
+    {
+        response.headers_mut().insert(SET_COOKIE, value);
+    }
+    response
+}
+
+fn format_cookie(session: &str, transport: CookieTransport) -> String {
+    let secure = match transport {
+        CookieTransport::HttpsOnly => "; Secure",
+        CookieTransport::Any => "",
+    };
+    let seconds = SESSION_LENGTH.as_secs();
+    format!(
+        "{COOKIE_NAME}={session}; Path={ROOT}; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}"
+    )
 }
 
 /// Shows a page, or asks for a key.
@@ -111,7 +145,8 @@ async fn show(
         viewer: &looker.viewer,
     };
     let reply = show_page(&OwnApi::new(&pages.api, &looker.principal), request).await;
-    Ok(permit.attach_to_response(with_principal(write_reply(reply), &looker)))
+    let response = renew_cookie(write_reply(reply), &headers, &looker);
+    Ok(permit.attach_to_response(with_principal(response, &looker)))
 }
 
 /// Tells a page what happens to its conversation, as it happens.
@@ -131,7 +166,11 @@ async fn follow(
     };
     let api = OwnApi::new(&pages.api, &looker.principal);
     Ok(match api.follow(&path, headers.get(LAST_EVENT)).await {
-        Ok(events) => permit.attach_to_response(with_page_headers(events)),
+        Ok(events) => {
+            // A page that is left open asks for nothing else.
+            let events = renew_cookie(with_page_headers(events), &headers, &looker);
+            permit.attach_to_response(events)
+        }
         Err(error) => write_reply(Reply::Page {
             status: error.status,
             html: failure_page(None, &error),
@@ -159,7 +198,8 @@ async fn change(
         viewer: &looker.viewer,
     };
     let reply = post_form(&OwnApi::new(&pages.api, &looker.principal), request).await;
-    Ok(permit.attach_to_response(with_principal(write_reply(reply), &looker)))
+    let response = renew_cookie(write_reply(reply), &headers, &looker);
+    Ok(permit.attach_to_response(with_principal(response, &looker)))
 }
 
 /// Leaves in an answer who got it, for the audit log.
@@ -202,17 +242,16 @@ async fn sign_in(
         let page = sign_in_page(next, Some(refused));
         return Ok(html_response(StatusCode::UNAUTHORIZED, page));
     };
-    let session = app.page_sessions().open(principal);
-    let session = session.map_err(|error| Problem::internal_error("no_randomness", &error))?;
     let is_secure = headers
         .get(ORIGIN)
         .is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
-    let secure = if is_secure { "; Secure" } else { "" };
-    let cookie = format!(
-        "{COOKIE_NAME}={}; Path={ROOT}; HttpOnly; SameSite=Strict; Max-Age={}{secure}",
-        session.cookie,
-        SESSION_LENGTH.as_secs()
-    );
+    let transport = match is_secure {
+        true => CookieTransport::HttpsOnly,
+        false => CookieTransport::Any,
+    };
+    let session = app.page_sessions().open(principal, transport);
+    let session = session.map_err(|error| Problem::internal_error("no_randomness", &error))?;
+    let cookie = format_cookie(&session.cookie, transport);
     let redirect = ([(SET_COOKIE, cookie)], Redirect::to(next));
     Ok(with_page_headers(redirect.into_response()))
 }

@@ -7,7 +7,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::access::Principal;
 use crate::access::origins::{CallerKey, SEC_FETCH_SITE};
-use crate::access::page_sessions::PageCaller;
+use crate::access::page_sessions::{CookieTransport, PageCaller};
 use crate::config::{AccessScope, InspectorAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
@@ -19,6 +19,8 @@ pub(super) const COOKIE_NAME: &str = "contexture_session";
 pub(super) struct Looker {
     pub(super) principal: Principal,
     pub(super) viewer: Viewer,
+    /// How their cookie is to be set again; `None` where nobody signs in.
+    pub(super) renewal: Option<CookieTransport>,
 }
 
 /// Returns what pages let people do.
@@ -51,6 +53,7 @@ pub(super) fn find_looker(app: &App, headers: &HeaderMap) -> Result<Option<Looke
         PageCaller {
             principal: keys.authorize_without_key()?.clone(),
             form_token: app.page_sessions().local_token().map(str::to_owned),
+            renewal: None,
         }
     };
     let may_write = inspector_access(app) == InspectorAccess::Write
@@ -63,6 +66,7 @@ pub(super) fn find_looker(app: &App, headers: &HeaderMap) -> Result<Option<Looke
             access: form_token.map_or(WriteAccess::ReadOnly, WriteAccess::Token),
         },
         principal: caller.principal,
+        renewal: caller.renewal,
     }))
 }
 

@@ -12,8 +12,13 @@ const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/
 const SCHEMES = ["light", "dark"];
 const WIDTHS = [360, 1280, 2560];
 
-/** The name of a page in the names of its pictures. */
-const nameOf = (path) => path.replace(/[?#].*/, "").replace(/^\/ui\//, "").replace(/\/req_.*|\/[^/]{20,}/, "").replace(/\W+/g, "-") || "conversations";
+/** The name of a page in the names of its pictures: its path without ids, and what it is asked for. */
+const nameOf = (path) => {
+  const [steps, query] = path.replace(/^\/ui\//, "").split("?");
+  const names = steps.split("/").filter((step) => step && step.length < 20 && !step.startsWith("req_"));
+  if (/^(part|q)=/.test(query ?? "")) names.push(query.split("=")[0]);
+  return names.join("-") || "conversations";
+};
 
 const fault = (where, what) => console.log(`fault ${where}: ${what}`);
 
@@ -102,6 +107,30 @@ async function moveThroughCalls(browser) {
   await page.context().close();
 }
 
+/** Opens a part of the window with a click on its picture, as it was drawn and after it was moved. */
+async function openPart(browser) {
+  const page = await openPage(browser, { viewport: { width: 1280, height: 900 } });
+  const path = `/ui/c/${conversation}`;
+  await page.goto(path);
+  for (const moved of [false, true]) {
+    if (moved) {
+      const before = await page.locator("[data-position]").innerText();
+      await page.locator(".scrubber input").focus();
+      await page.keyboard.press("ArrowLeft");
+      await page.waitForFunction((text) => document.querySelector("[data-position]")?.textContent !== text, before);
+    }
+    // The widest part, in whose middle nothing else is drawn.
+    const rects = await page.$$eval(".window-of-call > .picture .part rect", (rects) => rects.map((rect) => rect.getBoundingClientRect().width));
+    const widest = page.locator(".window-of-call > .picture .part rect").nth(rects.indexOf(Math.max(...rects)));
+    await widest.click({ force: true });
+    await page.waitForURL(/[?&]part=\d+/);
+    const part = new URL(page.url()).searchParams.get("part");
+    const heading = await page.locator("#chosen").innerText();
+    if (!heading.startsWith(`Part ${part}:`)) fault(path, `a click on part ${part} shows ${heading}`);
+  }
+  await page.context().close();
+}
+
 /** Reads a thread as somebody does who has neither scripts nor a mouse. */
 async function readWithoutScripts(browser) {
   const page = await openPage(browser, { javaScriptEnabled: false });
@@ -116,11 +145,60 @@ async function readWithoutScripts(browser) {
   await page.context().close();
 }
 
+/** Questions that people come with, each answered from the first page with at most four clicks. */
+const TASKS = {
+  "why did this output vanish?": async (page, click) => {
+    await click(page.locator(`a.name[href$="${conversation}"]`));
+    await click(page.locator("[data-left-out] .part rect").first());
+    return page.locator("#part", { hasText: "left out" }).locator(".pieces li").first();
+  },
+  "where did the cache break, and what did it cost?": async (page, click) => {
+    await click(page.getByRole("link", { name: "Money" }));
+    return page.getByRole("region", { name: "Dearest breaks" }).locator("tbody tr").first();
+  },
+  "what would a window of 32k change?": async (page, click) => {
+    await click(page.locator(`a.name[href$="${conversation}"]`));
+    await page.getByLabel("What if the window were").fill("32k");
+    await click(page.getByRole("button", { name: "Try" }));
+    return page.getByRole("region", { name: "Both in figures" });
+  },
+  "who may approve this?": async (page, click) => {
+    await click(page.getByRole("link", { name: "Runs", exact: true }));
+    return page.locator(".urgent", { hasText: "You may decide" });
+  },
+  // The last one: it changes the tree.
+  "go back to before the wrong tool call": async (page, click) => {
+    await click(page.locator(`a.name[href$="${conversation}"]`));
+    await click(page.locator(".log .menu summary").nth(2));
+    await click(page.locator(".log .menu[open]").getByRole("button", { name: "Go back to here" }));
+    await page.waitForURL(/[?&]branch=/);
+    return page.locator(".tag", { hasText: new URL(page.url()).searchParams.get("branch") }).first();
+  },
+};
+
+async function doTasks(browser) {
+  for (const [task, work] of Object.entries(TASKS)) {
+    const page = await openPage(browser, { viewport: { width: 1280, height: 900 } });
+    await page.goto("/ui/");
+    let clicks = 0;
+    const click = async (what) => {
+      clicks += 1;
+      await what.click();
+    };
+    const shown = await work(page, click);
+    await shown.waitFor({ state: "visible", timeout: 10_000 }).catch(() => fault(task, "the answer is not on the page"));
+    if (clicks > 4) fault(task, `${clicks} clicks`);
+    await page.context().close();
+  }
+}
+
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 try {
   for (const scheme of SCHEMES) await lookAround(browser, scheme);
   await moveThroughCalls(browser);
+  await openPart(browser);
   await readWithoutScripts(browser);
+  await doTasks(browser);
 } finally {
   await browser.close();
 }

@@ -36,6 +36,7 @@ const SETTINGS: &str = r#"
 "path.rule" = "RULE"
 "query.path" = "references/fields.md"
 "query.branch" = "main"
+"query.conversation" = "a"
 "query.link" = "LINK"
 
 [[operations]]

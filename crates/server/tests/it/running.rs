@@ -61,6 +61,21 @@ async fn what_waits_is_decided_over_http_and_goes_on() {
     );
     let at = format!("{path}/runs/{}", run["run"].as_str().unwrap());
     assert_eq!(stand.get(&at).await.ok(), *run);
+    // What it did: the model was asked and answered, and its call waits.
+    let timeline = async || {
+        let shown = stand.get(&format!("{at}/timeline")).await.ok();
+        let spans = shown["spans"].as_array().unwrap().iter();
+        let spans = spans.map(|span| {
+            let open = if span["ended"].is_null() { " …" } else { "" };
+            format!(
+                "{} {}{open}",
+                span["what"].as_str().unwrap(),
+                span["tool"].as_str().unwrap_or("-")
+            )
+        });
+        spans.collect::<Vec<_>>()
+    };
+    assert_eq!(timeline().await, ["run - …", "model -", "approval send …"]);
     assert_eq!(stand.get("/api/v1/runs?conversation=a").await.ok(), listed);
     let decide = async |call: &str| {
         stand
@@ -100,6 +115,10 @@ async fn what_waits_is_decided_over_http_and_goes_on() {
     assert_eq!(
         (&ended["status"], &ended["waiting"]),
         (&json!("completed"), &json!([]))
+    );
+    assert_eq!(
+        timeline().await,
+        ["run -", "model -", "approval send", "tool send", "model -"]
     );
     stand
         .get(&format!("{path}/runs/none"))

@@ -85,8 +85,13 @@ impl Stand {
     }
 
     pub(crate) async fn over(engine: Engine, config: &str) -> Self {
+        Self::at(SocketAddr::from(([127, 0, 0, 1], 0)), engine, config).await
+    }
+
+    /// The same at an address: that of a server that has stopped, say.
+    pub(crate) async fn at(address: SocketAddr, engine: Engine, config: &str) -> Self {
         let mut config = Config::parse(config, "test.toml").unwrap();
-        config.server.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        config.server.listen = address;
         let server = Server::bind(App::new(engine.clone(), config).unwrap())
             .await
             .unwrap();

@@ -19,8 +19,8 @@ pub use ledger::{
     CacheUseDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument,
 };
 pub use past_call::{
-    CallAnswerDocument, CallReportDocument, CallRequestDocument, DiffDocument, DiffSideDocument,
-    DifferenceDocument, FirstDifferenceDocument, RequestView,
+    CallAnswerDocument, CallItemsDocument, CallReportDocument, CallRequestDocument, DiffDocument,
+    DiffSideDocument, DifferenceDocument, FirstDifferenceDocument, RequestView,
 };
 
 /// An exchange with a provider.
@@ -191,6 +191,9 @@ pub struct CallsDocument {
     pub calls: Vec<CallDocument>,
     /// Value of `after` for the next page; `null` on the last.
     pub next: Option<String>,
+    /// Number of calls on all pages. Absent but in a list of one branch's calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
 }
 
 /// What calls used and cost.

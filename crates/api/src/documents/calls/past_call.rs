@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::documents::calls::dollars;
+use crate::documents::compile::ExplainedItemDocument;
 use crate::documents::node::NodeDocument;
 use crate::schema::ProviderFormatSchema;
 
@@ -55,6 +56,21 @@ pub struct CallAnswerDocument {
     /// Its items, in order. Calls that were answered on the way are among them, though the client saw none of them.
     pub items: Vec<NodeDocument>,
     /// Why there is none; `null` if there is one.
+    pub missing: Option<String>,
+}
+
+/// Items of the history of a past call, each with what was sent in its place.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub struct CallItemsDocument {
+    /// The items of this page, oldest first, those included that were not sent.
+    pub items: Vec<ExplainedItemDocument>,
+    /// Number of items in the history of the call.
+    pub path_items: usize,
+    /// Texts of the system prompt as it was sent, in order.
+    pub system: Vec<String>,
+    /// Whether the request that this is about is the one that was sent, byte for byte; `null` without a request.
+    pub exact: Option<bool>,
+    /// Why there are none; `null` if the request can be shown.
     pub missing: Option<String>,
 }
 

@@ -225,6 +225,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             calls: found.iter().map(CallDocument::from).collect(),
             // The command goes through all pages itself; there is no cursor to hand back.
             next: None,
+            total: None,
         })?;
         return Ok(Exit::Done);
     }

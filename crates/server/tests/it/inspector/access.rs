@@ -247,3 +247,50 @@ async fn a_page_loads_nothing_but_the_servers_own_files() {
     assert_eq!(item.headers["content-type"], "text/plain; charset=utf-8");
     assert_eq!(json!(item.status.as_u16()), 200);
 }
+
+#[tokio::test]
+async fn a_session_is_renewed_by_use_and_its_end_is_told() {
+    let (secret, lines) = key("ada", "ada", &["read"]);
+    let mut stand = Stand::with(&lines).await;
+    stand.as_bearer(Some(&secret));
+    let mut browser = Browser::new(&stand);
+    let fresh = browser.get("/ui/money").await;
+    assert!(
+        !fresh.text.contains("You have been signed out"),
+        "{}",
+        fresh.text
+    );
+    browser.sign_in(&secret).await;
+    let cookie = browser.cookie.clone().unwrap();
+    for path in ["/ui/", "/ui/money", "/ui/c/none/bands.json"] {
+        let answer = browser.get(path).await;
+        let renewed = answer.headers["set-cookie"].to_str().unwrap();
+        assert!(
+            renewed.starts_with(&format!("{cookie}; ")),
+            "{path}: {renewed}"
+        );
+        assert!(
+            renewed.contains("Max-Age=43200") && renewed.contains("; HttpOnly; SameSite=Strict"),
+            "{path}: {renewed}"
+        );
+    }
+    // A cookie of a server that was restarted since.
+    let other = {
+        let mut other = Browser::new(&stand);
+        other.cookie = Some("contexture_session=of-another-server".to_owned());
+        other
+    };
+    let ended = other.get("/ui/money?since=7d").await;
+    assert_eq!(ended.status, StatusCode::UNAUTHORIZED);
+    assert!(ended.headers.get("set-cookie").is_none());
+    assert!(
+        ended.text.contains("You have been signed out")
+            && ended.text.contains("value=\"/ui/money?since=7d\""),
+        "{}",
+        ended.text
+    );
+    // Where nobody signs in there is nothing to renew.
+    let open = Stand::new().await;
+    let answer = Browser::new(&open).get("/ui/").await;
+    assert!(answer.headers.get("set-cookie").is_none());
+}

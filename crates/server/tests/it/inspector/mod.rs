@@ -3,6 +3,7 @@
 mod access;
 mod browser;
 mod pages;
+mod speed;
 
 use contexture::Engine;
 use contexture_upstream_testkit::ScriptedProvider;
@@ -106,6 +107,17 @@ pub(crate) fn page(answer: &Answer) -> &str {
 
 /// Calls of an agent that reads files, under a policy that lets old outputs go: with breaks, hits and previews.
 pub(crate) async fn recorded_calls(engine: Engine, turns: usize, more: &str) -> Proxied {
+    recorded_calls_of(engine, turns, usize::MAX, &[], more).await
+}
+
+/// The same of a client that sends its newest messages alone, at most about so many, with these headers.
+pub(crate) async fn recorded_calls_of(
+    engine: Engine,
+    turns: usize,
+    newest: usize,
+    headers: &[(&str, &str)],
+    more: &str,
+) -> Proxied {
     let policy = format!(
         "[policies.tidy]\nlimit_tokens = 12000\npreview = 3000\nwindow = {{ turns = 6 }}\n\
          [[routes]]\npolicy = \"tidy\"\n{more}"
@@ -127,8 +139,14 @@ pub(crate) async fn recorded_calls(engine: Engine, turns: usize, more: &str) -> 
             })
             .collect();
         history.push(json!({"role": "tool", "tool_call_id": id, "content": output}));
-        let body = json!({"model": "gpt-4.1", "messages": history, "tools": [tool]});
-        let answer = proxied.ask("/v1/chat/completions", &body).await;
+        // From a question on: what begins with an output has nothing that it answers.
+        let from = history.len().saturating_sub(newest);
+        let questions = history[from..].iter().position(|one| one["role"] == "user");
+        let sent = &history[from + questions.unwrap_or_default()..];
+        let body = json!({"model": "gpt-4.1", "messages": sent, "tools": [tool]});
+        let answer = proxied
+            .ask_with("/v1/chat/completions", &body, headers)
+            .await;
         proxied.outcome(&answer).await;
         history.push(said(&answer));
         history.push(says(&format!("And what does file {} say?", turn + 1)));

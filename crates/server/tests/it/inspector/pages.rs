@@ -2,15 +2,21 @@
 
 use contexture::Engine;
 use reqwest::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Browser, all_calls, page, recorded_calls};
 use crate::messages::talk;
+use crate::proxy::{Proxied, chat, said, says as asks};
 use crate::running::waiting;
 use crate::test_support::Stand;
 
 /// Calls that are made; each of them is compared.
-const TURNS: usize = 24;
+fn turns() -> usize {
+    match std::env::var_os("CONTEXTURE_SOAK") {
+        Some(_) => 200,
+        None => 24,
+    }
+}
 
 /// The exact values of a page's figures.
 fn values(page: &str) -> Vec<&str> {
@@ -33,10 +39,11 @@ fn says(page: &str, figure: &Value, what: &str) {
 
 #[tokio::test]
 async fn the_numbers_of_pages_are_the_apis() {
-    let proxied = recorded_calls(Engine::in_memory(), TURNS, "").await;
+    let turns = turns();
+    let proxied = recorded_calls(Engine::in_memory(), turns, "").await;
     let (stand, browser) = (&proxied.stand, Browser::new(&proxied.stand));
     let calls = all_calls(stand).await;
-    assert_eq!(calls.len(), TURNS);
+    assert_eq!(calls.len(), turns);
     let (mut bands, mut breaks) = (0, 0);
     for call in &calls {
         let id = call["id"].as_str().unwrap();
@@ -62,7 +69,7 @@ async fn the_numbers_of_pages_are_the_apis() {
     }
     // The test would show little without calls that have what pages show.
     assert!(
-        bands > TURNS / 2 && breaks > 0,
+        bands > turns / 2 && breaks > 0,
         "{bands} bands, {breaks} breaks"
     );
 
@@ -140,13 +147,22 @@ async fn a_thread_leads_from_call_to_call_without_scripts() {
         };
         path = before.split('"').next().unwrap().replace("&amp;", "&");
     }
-    // A part leads to its items, as they are stored.
-    let newest = format!("/ui/c/{conversation}");
+    // A part leads to its items, as they are stored and as they were sent; the rule that decided stands there.
+    let parts = calls[0]["band"]["parts"].as_array().unwrap();
+    let hidden = parts.iter().position(|part| part["omitted_tokens"] != 0);
+    let (at, newest) = (hidden.unwrap(), format!("/ui/c/{conversation}"));
     let answer = browser.get(&newest).await;
-    let part = page(&answer).split("part=").nth(1).unwrap();
-    let part = part.split(['"', '#']).next().unwrap();
-    let part = browser.get(&format!("{newest}?part={part}")).await;
-    assert!(page(&part).contains("as it is stored"));
+    let link = format!("part={}#part", at + 1);
+    assert!(page(&answer).contains(&link), "{link}");
+    let part = browser.get(&format!("{newest}?part={}", at + 1)).await;
+    let rule = parts[at]["rule"].as_str().unwrap().replace('_', " ");
+    for text in ["as it is stored", "as it was sent", rule.as_str()] {
+        assert!(page(&part).contains(text), "{text}");
+    }
+    says(page(&part), &parts[at]["omitted_tokens"], "left out");
+    // One that is no item of the conversation says so.
+    let tools = browser.get(&format!("{newest}?part=1")).await;
+    assert!(page(&tools).contains("It is no item of the conversation"));
     // The request is a text, whole.
     let sent = browser
         .get(&format!(
@@ -245,6 +261,18 @@ async fn a_waiting_call_is_allowed_or_denied_once() {
             && shown.contains("Ada")
     );
     let run = &stand.get("/api/v1/runs").await.ok()["runs"][0];
+    // Its own page has the same, and bars for what it did.
+    let own = format!("/ui/runs/a/{}", run["run"].as_str().unwrap());
+    assert!(shown.contains(&own) && shown.contains("You may decide"));
+    let timeline = browser.get(&own).await;
+    for text in [
+        "Waiting for a decision",
+        "decision about send",
+        "class=\"of-model\"",
+        "Ada",
+    ] {
+        assert!(page(&timeline).contains(text), "{text}");
+    }
     let path = format!("/ui/runs/a/{}/decide", run["run"].as_str().unwrap());
     let token = browser.token("/ui/runs").await.unwrap();
     let call = run["waiting"][0]["call"].as_str().unwrap();
@@ -268,4 +296,115 @@ async fn a_waiting_call_is_allowed_or_denied_once() {
         (&"deny".into(), &"not before Monday".into())
     );
     assert!(!page(&browser.get("/ui/runs").await).contains("Waiting for a decision"));
+}
+
+#[tokio::test]
+async fn a_call_is_shown_under_another_window_and_kept_as_a_policy() {
+    let proxied = recorded_calls(Engine::in_memory(), 12, "").await;
+    let (stand, browser) = (&proxied.stand, Browser::new(&proxied.stand));
+    let calls = all_calls(stand).await;
+    let id = calls[0]["id"].as_str().unwrap();
+    let path = format!("/ui/call/{id}/what-if");
+    // Two clicks from the first page: the conversation, and the form at its window.
+    let conversation = calls[0]["conversation"].as_str().unwrap();
+    let thread = browser.get(&format!("/ui/c/{conversation}")).await;
+    assert!(page(&thread).contains(&format!("action=\"{path}\"")));
+    let asked = json!({"window": 9000, "policy": "tidy"});
+    let told = stand
+        .post(&format!("/api/v1/calls/{id}/what-if"), &asked)
+        .await
+        .ok();
+    let answer = browser.get(&format!("{path}?window=9k")).await;
+    let shown = page(&answer);
+    says(shown, &calls[0]["band"]["tokens"], "tokens as it was");
+    says(shown, &told["band"]["tokens"], "tokens as it would be");
+    says(shown, &told["dollars"], "dollars");
+    says(shown, &told["next_dollars"], "dollars of the next");
+    says(
+        shown,
+        &calls[0]["prediction"]["sent_dollars"],
+        "dollars as it was",
+    );
+    // What is to be kept is a policy of the configuration.
+    let toml = shown.split("<pre id=\"policy\"").nth(1).unwrap();
+    let toml = toml
+        .split_once('>')
+        .unwrap()
+        .1
+        .split("</pre>")
+        .next()
+        .unwrap();
+    let toml = toml.replace("&quot;", "\"");
+    let configured = Stand::with(&toml).await;
+    let policies = configured.get("/api/v1/policies").await.ok();
+    let settings = &policies["policies"][0]["settings"];
+    assert_eq!(
+        (
+            &settings["limit_tokens"],
+            &settings["preview"],
+            &settings["window"]["turns"]
+        ),
+        (&json!(9000), &json!(3000), &json!(6)),
+        "{toml}"
+    );
+    // Nothing is kept of what is as it was, and what is wrong is told beside the form.
+    assert!(!page(&browser.get(&path).await).contains("<pre id=\"policy\""));
+    for (query, fault) in [
+        ("window=much", "expected a number"),
+        ("window=1k", "fit"),
+        ("policy=none&model=no-such-model", "no-such-model"),
+        ("policy=policy:gone&turns=1", "no policy"),
+    ] {
+        let answer = browser.get(&format!("{path}?{query}")).await;
+        assert!(
+            page(&answer).contains("role=\"alert\"") && answer.text.contains(fault),
+            "{query}: {}",
+            answer.text
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_thread_moves_through_the_calls_of_its_branch() {
+    let proxied = Proxied::new().await;
+    let (stand, browser) = (&proxied.stand, Browser::new(&proxied.stand));
+    let headers = [("x-contexture-conversation", "a")];
+    let send = async |messages: &[Value]| {
+        let answer = proxied
+            .ask_with("/v1/chat/completions", &chat(messages), &headers)
+            .await;
+        proxied.outcome(&answer).await;
+        said(&answer)
+    };
+    let first = asks("Where is my parcel?");
+    let answer = send(&[first.clone()]).await;
+    for ask in ["And now?", "Cancel the order."] {
+        send(&[first.clone(), answer.clone(), asks(ask)]).await;
+    }
+    let branches = stand.get("/api/v1/conversations/a/branches").await.ok();
+    for branch in branches["branches"].as_array().unwrap() {
+        let name = branch["name"].as_str().unwrap();
+        let calls = stand
+            .get(&format!("/api/v1/calls?conversation=a&branch={name}"))
+            .await
+            .ok();
+        let shown = browser.get(&format!("/ui/c/a?branch={name}")).await;
+        let newest = calls["calls"][0]["id"].as_str().unwrap();
+        for text in [
+            format!("data-call=\"{newest}\""),
+            "data-calls=\"2\"".to_owned(),
+            format!("bands.json?branch={name}\""),
+        ] {
+            assert!(page(&shown).contains(&text), "{name}: {text}");
+        }
+        let block = browser
+            .get(&format!("/ui/c/a/bands.json?branch={name}"))
+            .await
+            .json();
+        let ids = |calls: &Value| {
+            let calls = calls["calls"].as_array().unwrap().iter();
+            calls.map(|call| call["id"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&block), ids(&calls));
+    }
 }

@@ -314,3 +314,162 @@ async fn what_if_tells_what_another_policy_would_send() {
         .ok();
     assert_eq!(before, after, "nothing was stored");
 }
+
+/// A past call is compiled at the place where it was made, as it was or otherwise; what came later is not in it.
+#[tokio::test]
+async fn a_past_call_is_compiled_as_it_would_have_been() {
+    let proxied = Proxied::to(ScriptedProvider::default(), Engine::in_memory(), BODIES).await;
+    let mut messages = vec![says("Where is my parcel?")];
+    let mut ids = Vec::new();
+    for turn in 0..4 {
+        let (answer, id) = send(&proxied, &chat(&messages).to_string(), &[]).await;
+        messages.push(said(&answer));
+        messages.push(says(&format!(
+            "And now? {}",
+            format!("turn {turn} goes on and on. ").repeat(200)
+        )));
+        ids.push(id);
+    }
+    let before = proxied.conversations().await;
+    let what_if = async |id: &str, asked: Value| {
+        let path = format!("/api/v1/calls/{id}/what-if");
+        proxied.stand.post(&path, &asked).await
+    };
+    for (at, id) in ids.iter().enumerate() {
+        let told = what_if(id, json!({})).await.ok();
+        let sent = &show(&proxied, id).await.ok()["sent"]["request"];
+        assert_eq!(told["payload"]["messages"], sent["messages"], "{told}");
+        let expected = at.checked_sub(1).map(|before| ids[before].as_str());
+        assert_eq!(told["against"].as_str(), expected, "{told}");
+        let parts = told["band"]["parts"].as_array().unwrap();
+        let tokens = parts.iter().map(|part| part["tokens"].as_u64().unwrap());
+        assert_eq!(json!(tokens.sum::<u64>()), told["band"]["tokens"]);
+        assert_eq!(told["band"]["tokens"], told["report"]["totals"]["tokens"]);
+    }
+    let last = &ids[3];
+    let all = what_if(last, json!({})).await.ok();
+    let asked = json!({"policy": {"window": {"turns": 1}}, "model": "gpt-4o"});
+    let less = what_if(last, asked).await.ok();
+    assert_eq!(less["report"]["target"]["model"], "gpt-4o");
+    let tokens = |told: &Value| told["band"]["tokens"].as_u64().unwrap();
+    assert!(tokens(&less) * 2 < tokens(&all), "{less}");
+    what_if("req_x", json!({})).await.refused(404, "not_found");
+    let unknown = what_if(last, json!({"policy": "none such"})).await;
+    assert!(unknown.text.contains("none such"), "{}", unknown.text);
+    assert_eq!(before, proxied.conversations().await, "nothing was stored");
+}
+
+#[tokio::test]
+async fn items_of_a_call_have_what_was_sent_in_their_place() {
+    let config = format!(
+        "{BODIES}[policies.brief]\nlimit_tokens = 20000\nclear = {{ keep_recent = 1, above_percent = 1, always = true, min_bytes = 20 }}\n\
+         cost_condition = \"fits\"\n[[routes]]\npolicy = \"brief\"\n"
+    );
+    let proxied = Proxied::to(ScriptedProvider::default(), Engine::in_memory(), &config).await;
+    let mut messages = vec![says("Read both pages.")];
+    for page in 0..3 {
+        let id = format!("call_{page}");
+        let call =
+            json!({"id": id, "type": "function", "function": {"name": "read", "arguments": "{}"}});
+        messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+        let text = format!("page {page}: line\n").repeat(300);
+        messages.push(json!({"role": "tool", "tool_call_id": id, "content": text}));
+    }
+    let (_, id) = send(&proxied, &chat(&messages).to_string(), &[]).await;
+    let items = async |query: &str| {
+        let path = format!("/api/v1/calls/{id}/items{query}");
+        proxied.stand.get(&path).await
+    };
+    let all = items("").await.ok();
+    assert_eq!(
+        (&all["path_items"], &all["exact"]),
+        (&json!(7), &json!(true)),
+        "{all}"
+    );
+    let list = all["items"].as_array().unwrap();
+    let sent = show(&proxied, &id).await.ok()["sent"]["request"].to_string();
+    let cleared: Vec<&Value> = list
+        .iter()
+        .filter(|item| item["verdict"] == "cleared")
+        .collect();
+    // As many as it takes to save what is to be saved: the newest stays in any case.
+    assert!((1..=2).contains(&cleared.len()), "{all}");
+    for item in &cleared {
+        let (text, shown) = (
+            item["text"].as_str().unwrap(),
+            item["sent"].as_str().unwrap(),
+        );
+        assert!(text.starts_with("page ") && shown.len() < 200, "{item}");
+        assert!(
+            sent.contains(shown) && !sent.contains(&text[..200].replace('\n', "\\n")),
+            "{item}"
+        );
+        assert!(!item["rule"].as_str().unwrap().is_empty());
+    }
+    let kept = list.last().unwrap();
+    assert_eq!(kept["sent"], kept["text"], "{kept}");
+    // A page is a part of the whole list.
+    let page = items("?first=2&limit=3").await.ok();
+    assert_eq!(page["items"].as_array().unwrap(), &list[2..5]);
+    assert_eq!(items("?first=99").await.ok()["items"], json!([]));
+    items("?limit=0").await.refused(400, "bad_query");
+}
+
+#[tokio::test]
+async fn calls_of_a_branch_are_those_whose_answers_are_on_it() {
+    let proxied = Proxied::new().await;
+    let headers = [("x-contexture-conversation", "a")];
+    let mut history = vec![says("Where is my parcel?")];
+    let (answer, root) = send(&proxied, &chat(&history).to_string(), &headers).await;
+    history.push(said(&answer));
+    let mut ends = Vec::new();
+    for ask in ["And now?", "Cancel the order."] {
+        let mut messages = history.clone();
+        messages.push(says(ask));
+        ends.push(
+            send(&proxied, &chat(&messages).to_string(), &headers)
+                .await
+                .1,
+        );
+    }
+    let branches = proxied
+        .stand
+        .get("/api/v1/conversations/a/branches")
+        .await
+        .ok();
+    let mut found = Vec::new();
+    for branch in branches["branches"].as_array().unwrap() {
+        let name = branch["name"].as_str().unwrap();
+        let path = format!("/api/v1/calls?conversation=a&branch={name}");
+        let first = proxied.stand.get(&format!("{path}&limit=1")).await.ok();
+        let next = first["next"].as_str().unwrap();
+        let second = proxied
+            .stand
+            .get(&format!("{path}&limit=1&after={next}"))
+            .await
+            .ok();
+        assert_eq!(
+            (&first["total"], &second["total"]),
+            (&json!(2), &json!(2)),
+            "{first}"
+        );
+        assert_eq!(second["next"], Value::Null, "{second}");
+        assert_eq!(second["calls"][0]["id"], root.as_str());
+        found.push(first["calls"][0]["id"].as_str().unwrap().to_owned());
+        let whole = proxied.stand.get(&path).await.ok();
+        assert_eq!(whole["calls"].as_array().unwrap().len(), 2);
+    }
+    found.sort();
+    ends.sort();
+    assert_eq!(found, ends);
+    let all = proxied.stand.get("/api/v1/calls?conversation=a").await.ok();
+    assert_eq!(
+        (all["calls"].as_array().unwrap().len(), all.get("total")),
+        (3, None)
+    );
+    let get = async |query: &str| proxied.stand.get(&format!("/api/v1/calls?{query}")).await;
+    get("branch=main").await.refused(400, "bad_query");
+    get("conversation=a&branch=none")
+        .await
+        .refused(404, "not_found");
+}
