@@ -108,6 +108,36 @@ fn langgraph_passes() {
 }
 
 #[test]
+fn wrapped_clients_pass() {
+    run_pytest("test_wrap.py");
+}
+
+#[test]
+fn pydantic_ai_passes() {
+    run_pytest("test_pydantic_ai.py");
+}
+
+#[test]
+fn openai_agents_passes() {
+    run_pytest("test_openai_agents.py");
+}
+
+#[test]
+fn notes_pins_and_rules_pass() {
+    run_pytest("test_notes.py");
+}
+
+#[test]
+fn claude_agent_passes() {
+    run_pytest("test_claude_agent.py");
+}
+
+#[test]
+fn langgraph_store_passes() {
+    run_pytest("test_langgraph_store.py");
+}
+
+#[test]
 fn loop_of_the_guide_passes() {
     run_pytest("test_loop.py");
 }

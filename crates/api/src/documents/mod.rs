@@ -8,6 +8,7 @@ mod conversation;
 mod delta;
 mod event;
 mod excerpt;
+mod ingest;
 mod log;
 mod node;
 mod note;
@@ -40,13 +41,15 @@ pub use conversation::{ConversationDocument, ConversationOverviewDocument, Conve
 pub use delta::DeltaDocument;
 pub use event::{EventDocument, EventsDocument};
 pub use excerpt::{ExcerptDocument, FoundDocument, LineDocument};
+pub use ingest::{IngestDocument, IngestedDocument};
 pub use log::{LogDocument, LogEntryDocument};
 pub use node::{
     AppendDocument, MessagesDocument, NodeDocument, NodesDocument, PinDocument, PinsDocument,
     SavedDocument,
 };
 pub use note::{
-    EarlierValueDocument, ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument,
+    EarlierValueDocument, ExpiryDocument, NoteDocument, NoteDoneDocument, NoteEditDocument,
+    NoteLifetime, NotesDocument,
 };
 pub use request::{AnswerDocument, RequestDocument};
 pub use rule::{RuleDocument, RulesDocument};

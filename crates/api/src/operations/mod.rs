@@ -5,7 +5,8 @@
 //! [`record_answer`] takes the provider's answer, [`handle_calls`] answers the calls that are ours, [`check_call`] says whether
 //! a call is allowed. [`compile_document`] does the same for a history that its caller keeps: document and plan in, request and
 //! plan out. [`explain_conversation`] and [`compile_what_if`] say what a call would be; [`describe_call`] and [`diff_requests`] what
-//! past ones were.
+//! past ones were. [`ConversationNotes`] reads and changes the notes of the memory layer.
+//! [`ingest_request`] stores what is new of a request whose client keeps the history.
 //!
 //! Not here: how a document travels, and as what an error is answered.
 
@@ -17,8 +18,10 @@ mod cursors;
 mod explain;
 mod handle;
 mod host;
+mod ingest;
 mod message_input;
 mod nearby;
+mod notes;
 mod own_tools;
 mod past_call;
 mod queue_run;
@@ -39,7 +42,9 @@ pub use cursors::{
 pub use explain::{ExplainDetail, build_page_items, compile_what_if, explain_conversation};
 pub use handle::handle_calls;
 pub use host::Host;
+pub use ingest::ingest_request;
 pub use nearby::{MAX_NEARBY, PathPlace, find_place};
+pub use notes::{ConversationNotes, NotesError};
 pub use own_tools::{PathState, answer_own_call};
 pub use past_call::{CallPart, describe_call, diff_requests, parse_call_id};
 pub use queue_run::queue_run;
