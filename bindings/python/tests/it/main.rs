@@ -76,6 +76,8 @@ fn run_pytest(file: &str) {
         ])
         .arg(sources().join("tests/python").join(file))
         .env("PYTHONPATH", folder.path())
+        // Frameworks bring plugins, which take two seconds to load for each file.
+        .env("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         .env(
             "CONTEXTURE_PYTHON_SOURCES",
             folder.path().join("contexture"),

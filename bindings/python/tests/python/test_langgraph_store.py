@@ -44,7 +44,7 @@ def test_random_calls_have_the_answers_of_the_store_in_memory(store: Store, soak
     some = random.Random(seed)
     reference = InMemoryStore()
     namespaces = [*NAMESPACES, DEEP, (*DEEP, "below")]
-    for _ in range(2000 if soak else 80):
+    for _ in range(2000 if soak else 40):
         namespace, key = some.choice(namespaces), some.choice(["a", "b", "with / slash", "k" * 300])
         prefix = namespace[: some.randrange(len(namespace) + 1)]
         wanted = some.choice(
@@ -134,7 +134,7 @@ def test_concurrent_writers_leave_items_that_queries_find(address: str) -> None:
 
         def write(number: int) -> None:
             some = random.Random(number)
-            for step in range(6):
+            for step in range(4):
                 key = str(some.randrange(2))
                 if some.randrange(3):
                     stores[number % 2].put(("ada",), key, {"text": f"zebra {number} {step}"})

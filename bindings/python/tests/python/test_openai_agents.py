@@ -54,7 +54,7 @@ def test_random_calls_have_the_answers_of_the_sdk(address: str, soak: bool) -> N
     async def run() -> None:
         async with contexture.AsyncEngine(address) as engine:
             ours, theirs = Session(engine, "ada / 42"), SQLiteSession("ada / 42")
-            for number in range(600 if soak else 70):
+            for number in range(600 if soak else 30):
                 call = some.choice(["add", "add", "add", "get", "pop", "pop", "clear" if number % 4 == 0 else "get"])
                 if call == "add":
                     items = [_item(some, number) for _ in range(some.randrange(4))]

@@ -16,7 +16,7 @@ openai = pytest.importorskip("openai")
 anthropic = pytest.importorskip("anthropic")
 httpx = pytest.importorskip("httpx2")
 
-POLICY: dict[str, Any] = {"limit_tokens": 3000, "preview": 800, "clear": {"keep_recent": 3}, "compact": "manifest", "tools": {"deny": ["rm*"]}}
+POLICY: dict[str, Any] = {"limit_tokens": 1500, "preview": 800, "clear": {"keep_recent": 3}, "compact": "manifest", "tools": {"deny": ["rm*"]}}
 TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}} for name in ("weather", "rm_all")
 ]
@@ -153,23 +153,23 @@ def test_calls_are_stored_compiled_and_recorded(
     memory: Engine, kind: str, turn: Callable[..., str], member: str, kept: dict[str, Any], stream: bool
 ) -> None:
     wire, chat = Wire(), memory.open("c")
-    client = wrap(wire.client(getattr(openai, kind, None) or getattr(anthropic, kind)), chat, policy=POLICY, window=4000)
+    client = wrap(wire.client(getattr(openai, kind, None) or getattr(anthropic, kind)), chat, policy=POLICY, window=2500, reserve=300)
     history: list[Any] = []
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        for number in range(1, 13):
+        for number in range(1, 9):
             history.append({"role": "user", "content": f"Question {number}? " + "lorem ipsum " * 100})
             assert turn(client, history, stream) == f"Answer {number}."
     # The program's history is its own; what was sent of it stayed under the budget, with all else as it was set.
-    assert len(history) == 24 and len(wire.sent[-1][member]) < 24
+    assert len(history) == 16 and len(wire.sent[-1][member]) < 15
     assert all(body.get(name) == value for body in wire.sent for name, value in kept.items())
     assert all("Be brief." in json.dumps(body.get("system")) for body in wire.sent if kind == "Anthropic")
-    assert max(len(json.dumps(body)) for body in wire.sent) < 4.5 * 4000
+    assert max(len(json.dumps(body)) for body in wire.sent) < 4.5 * 2500
     # Each question and answer is stored once, on one branch; each call is recorded.
     roles = [message["role"] for message in chat.messages()]
-    assert roles.count("user") == roles.count("assistant") == 12
+    assert roles.count("user") == roles.count("assistant") == 8
     assert [branch.name for branch in chat.branches()] == ["main"]
-    assert len([*chat.calls()]) == 12
+    assert len([*chat.calls()]) == 8
     if member == "messages" and kind == "OpenAI":
         assert [tool["function"]["name"] for tool in wire.sent[-1]["tools"]] == ["weather"]
 
