@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import contexture
@@ -15,6 +17,8 @@ from contexture import AsyncEngine, Engine, wrap
 openai = pytest.importorskip("openai")
 anthropic = pytest.importorskip("anthropic")
 httpx = pytest.importorskip("httpx2")
+
+PAGE = Path(__file__).resolve().parents[4] / "docs/python.md"
 
 POLICY: dict[str, Any] = {"limit_tokens": 1500, "preview": 800, "clear": {"keep_recent": 3}, "compact": "manifest", "tools": {"deny": ["rm*"]}}
 TOOLS = [
@@ -242,3 +246,12 @@ def test_calls_that_cannot_be_taken_in_pass_unchanged(memory: Engine) -> None:
     memory.delete("c")
     client.chat.completions.create(model="gpt-4o", messages=question)
     assert len(memory.open("c").messages()) == 2
+
+
+def test_program_of_the_page_runs(tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    code = next(block for block in blocks if "contexture.wrap" in block)
+    code = code.replace("from openai import OpenAI\n", "").replace('"support.db"', repr(str(tmp_path / "a.db")))
+    wire = Wire()
+    exec(compile(code, "docs/python.md", "exec"), {"OpenAI": lambda: wire.client(openai.OpenAI)})
+    assert [len(body["messages"]) for body in wire.sent] == [1, 3]
