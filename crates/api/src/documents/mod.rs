@@ -8,7 +8,6 @@ mod conversation;
 mod delta;
 mod event;
 mod excerpt;
-mod ingest;
 mod log;
 mod node;
 mod note;
@@ -34,14 +33,13 @@ pub use compaction::{CompactionDocument, CoverDocument, CoversDocument};
 pub use compile::{
     AnsweredBy, AnsweredCallDocument, CheckDocument, CheckedDocument, CompileDocument,
     CompiledDocument, ExplainedDocument, ExplainedItemDocument, ExplainedTextDocument,
-    HandleDocument, HandledDocument, PolicyChoice, RecordDocument, RecordedDocument,
-    SegmentItemsDocument, ToolCallDocument, WhatIfDocument,
+    HandleDocument, HandledDocument, IngestDocument, IngestedDocument, PolicyChoice,
+    RecordDocument, RecordedDocument, SegmentItemsDocument, ToolCallDocument, WhatIfDocument,
 };
 pub use conversation::{ConversationDocument, ConversationOverviewDocument, ConversationsDocument};
 pub use delta::DeltaDocument;
 pub use event::{EventDocument, EventsDocument};
 pub use excerpt::{ExcerptDocument, FoundDocument, LineDocument};
-pub use ingest::{IngestDocument, IngestedDocument};
 pub use log::{LogDocument, LogEntryDocument};
 pub use node::{
     AppendDocument, MessagesDocument, NodeDocument, NodesDocument, PinDocument, PinsDocument,

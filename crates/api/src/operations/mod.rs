@@ -18,7 +18,6 @@ mod cursors;
 mod explain;
 mod handle;
 mod host;
-mod ingest;
 mod message_input;
 mod nearby;
 mod notes;
@@ -31,7 +30,7 @@ mod search;
 mod sessions;
 mod tools;
 
-pub use append::{AppendOptions, append_messages};
+pub use append::{AppendOptions, append_messages, ingest_request};
 pub use check::check_call;
 pub use compile::{CompilePurpose, CompiledConversation, compile_conversation, keep_compiled};
 pub use compile_document::compile_document;
@@ -42,7 +41,6 @@ pub use cursors::{
 pub use explain::{ExplainDetail, build_page_items, compile_what_if, explain_conversation};
 pub use handle::handle_calls;
 pub use host::Host;
-pub use ingest::ingest_request;
 pub use nearby::{MAX_NEARBY, PathPlace, find_place};
 pub use notes::{ConversationNotes, NotesError};
 pub use own_tools::{PathState, answer_own_call};
