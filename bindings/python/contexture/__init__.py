@@ -29,6 +29,7 @@ from contexture._documents import (
     Explained,
     Handled,
     Hit,
+    Ingested,
     Item,
     Log,
     LogEntry,
@@ -36,10 +37,12 @@ from contexture._documents import (
     MessagePage,
     Nearby,
     NearbyItem,
+    Note,
     Recorded,
     Replaced,
     Report,
     Resolved,
+    Rule,
     Saved,
     SearchPage,
     Session,
@@ -54,7 +57,7 @@ from contexture._documents import (
     WhatIf,
     WordHits,
 )
-from contexture._engine import Conversation, Engine, Values
+from contexture._engine import Conversation, Engine
 from contexture._errors import (
     Conflict,
     DoesNotFit,
@@ -68,15 +71,21 @@ from contexture._errors import (
 )
 from contexture._messages import fragment, tool_output
 from contexture._native import __version__
+from contexture._notes import Notes
 from contexture._program import find_program
+from contexture._values import Values
+from contexture._wrapping import wrap
 
 if TYPE_CHECKING:
-    from contexture._async_engine import AsyncConversation, AsyncEngine, AsyncValues
+    from contexture._async_engine import AsyncConversation, AsyncEngine
+    from contexture._async_notes import AsyncNotes
+    from contexture._async_values import AsyncValues
 
 __all__ = [
     "AnsweredCall",
     "AsyncConversation",
     "AsyncEngine",
+    "AsyncNotes",
     "AsyncValues",
     "Branch",
     "Call",
@@ -95,6 +104,7 @@ __all__ = [
     "Forked",
     "Handled",
     "Hit",
+    "Ingested",
     "InternalError",
     "InvalidInput",
     "Item",
@@ -105,10 +115,13 @@ __all__ = [
     "Nearby",
     "NearbyItem",
     "NotFound",
+    "Note",
+    "Notes",
     "Recorded",
     "Replaced",
     "Report",
     "Resolved",
+    "Rule",
     "Saved",
     "SearchPage",
     "Session",
@@ -129,12 +142,13 @@ __all__ = [
     "find_program",
     "fragment",
     "tool_output",
+    "wrap",
 ]
 
 
 def __getattr__(name: str) -> Any:
     # Programs without asyncio do not wait for what only the others need.
-    if name in ("AsyncConversation", "AsyncEngine", "AsyncValues"):
+    if name in ("AsyncConversation", "AsyncEngine", "AsyncNotes", "AsyncValues"):
         from contexture import _async_engine
 
         return getattr(_async_engine, name)

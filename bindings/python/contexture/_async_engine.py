@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from contexture._async_notes import AsyncNotes
+from contexture._async_values import AsyncValues
 from contexture._border import AsyncBorder
 from contexture._documents import (
     Branch,
@@ -21,16 +23,17 @@ from contexture._documents import (
     ConversationInfo,
     Explained,
     Handled,
+    Ingested,
     Item,
     Log,
     MessagePage,
     Recorded,
     Resolved,
+    Rule,
     Saved,
     SearchPage,
     Sessions,
     Usage,
-    Value,
     WhatIf,
 )
 from contexture._json import Json, Messages, array_to_json, object_to_json, to_json
@@ -38,7 +41,7 @@ from contexture._json import Json, Messages, array_to_json, object_to_json, to_j
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = ["AsyncConversation", "AsyncEngine", "AsyncValues"]
+__all__ = ["AsyncConversation", "AsyncEngine"]
 
 
 class AsyncEngine:
@@ -317,6 +320,8 @@ class AsyncConversation:
         """The branch that the handle works on; ``None``: whichever is active."""
         self.values = AsyncValues(self)
         """The program's own values beside the tree."""
+        self.notes = AsyncNotes(self)
+        """Notes that the model is shown: see ``policy={"memory": {}}``."""
 
     def on(self, branch: str | None) -> AsyncConversation:
         """Return a handle on a branch of this conversation, or with ``None`` on whichever is active. Nothing is stored."""
@@ -480,6 +485,18 @@ class AsyncConversation:
         found, _ = await self._run("explain", object_to_json({"call": options, "text": False, "what_if": True}))
         return WhatIf(found)
 
+    async def ingest(self, request: Json, *, format: str, resource: str | None = None) -> Ingested:
+        """Store what is new of a provider's request that has the whole history, and return where it is stored.
+
+        For clients that keep the history and send all of it each time; a request that differs from
+        what is stored opens a branch. ``format``: such as ``openai-chat``. ``resource``: what the
+        conversation is about, if this creates it.
+        """
+        raw = request if isinstance(request, bytes) else to_json(request, "request")
+        document = object_to_json({"format": format, "resource": resource}, {"request": raw})
+        ingested, _ = await self._run("ingest", document)
+        return Ingested(ingested)
+
     async def record(self, call: Compiled | str | None, response: Json, *, format: str | None = None) -> Recorded:
         """Store a provider's answer to a compiled call, together with the decisions of the call.
 
@@ -557,6 +574,16 @@ class AsyncConversation:
         found, _ = await self._run("rewind", object_to_json(members))
         return Branch(found)
 
+    async def move_branch(self, to: str | None, *, expected_head: str) -> Branch:
+        """Move the branch to a node (``None``: to before its first), if ``expected_head`` still is its head, else ``Conflict``.
+
+        Takes back what was appended last. Unlike ``rewind`` it opens no branch, and what another
+        writer appends at the same time is never left behind. The nodes that it leaves stay; a branch
+        at ``expected_head``, created first, leads to them.
+        """
+        found, _ = await self._run("move_branch", object_to_json({"to": to, "expected_head": expected_head}))
+        return Branch(found)
+
     async def checkpoints(self) -> list[Checkpoint]:
         """Return the checkpoints."""
         found, _ = await self._run("checkpoints", b"{}")
@@ -578,6 +605,46 @@ class AsyncConversation:
         """Go back to a checkpoint: creates a branch that ends there and makes it active."""
         found, _ = await self._run("restore_checkpoint", object_to_json({"name": checkpoint}))
         return Branch(found)
+
+    async def pins(self) -> list[str]:
+        """Return the ids of the pinned nodes of the branch."""
+        found, _ = await self._run("list_pins", b"{}")
+        return _pinned(found)
+
+    async def pin(self, message: str | None = None, *, node: str | None = None) -> list[str]:
+        """Pin a message or a node: its round is sent whole in every call. Return the pinned nodes.
+
+        What is pinned already stays so. Raises ``NotFound`` if there is no such message or node.
+        """
+        found, _ = await self._run("pin", object_to_json({"message": message, "node": node}))
+        return _pinned(found)
+
+    async def unpin(self, message: str | None = None, *, node: str | None = None) -> list[str]:
+        """Unpin a message or a node, and return the nodes that are still pinned. What is not pinned stays so."""
+        found, _ = await self._run("unpin", object_to_json({"message": message, "node": node}))
+        return _pinned(found)
+
+    async def rules(self) -> list[Rule]:
+        """Return the standing rules of the branch, oldest first.
+
+        These are what the user asked to hold from then on and has not taken back: they are quoted
+        to the model once their messages are out of view.
+        """
+        found, _ = await self._run("list_rules", b"{}")
+        return [Rule(one) for one in found["rules"]]
+
+    async def drop_rule(self, rule: Rule | str) -> bool:
+        """Drop a rule, or the one with this id: it is not quoted any more. Return whether it was in force.
+
+        Its message stays. Raises ``NotFound`` if the branch has no such rule.
+        """
+        dropped, _ = await self._run("drop_rule", object_to_json({"id": _rule_id(rule)}))
+        return bool(dropped)
+
+    async def restore_rule(self, rule: Rule | str) -> bool:
+        """Put a dropped rule into force again. Return whether it was dropped."""
+        restored, _ = await self._run("restore_rule", object_to_json({"id": _rule_id(rule)}))
+        return bool(restored)
 
     async def log(
         self, *, limit: int = 50, after: str | None = None, usage: bool = False, state: bool = False
@@ -665,62 +732,6 @@ class AsyncConversation:
         return await self.engine._border.run(operation, place, document, attachment)
 
 
-class AsyncValues:
-    """A program's own values beside the tree of a conversation. They are deleted with it, and exported with the owner's values.
-
-    Values are bytes of at most 1 MiB, by keys of at most 251 bytes, written by compare-and-set; blobs are bytes of at most 64 MiB, by
-    the hash of their content, and stored once.
-    """
-
-    def __init__(self, conversation: AsyncConversation) -> None:
-        self._conversation = conversation
-
-    async def get(self, key: str) -> Value | None:
-        """Return a value; ``None`` if there is none."""
-        found, attached = await self._run("get_value", object_to_json({"key": key}))
-        return None if found is None else Value(found["key"], found["version"], attached[0])
-
-    async def put(self, key: str, data: bytes, *, version: int | None = None) -> int:
-        """Write a value and return its new version.
-
-        ``version``: the version that must be stored now, 0 for none, else ``Conflict`` with the code ``version_conflict``.
-        """
-        written, _ = await self._run("put_value", object_to_json({"key": key, "version": version}), data)
-        return int(written["version"])
-
-    async def delete(self, key: str, *, version: int | None = None) -> None:
-        """Delete a value, if there is one."""
-        await self._run("delete_value", object_to_json({"key": key, "version": version}))
-
-    async def items(self, prefix: str = "", *, page: int = 1000) -> AsyncIterator[Value]:
-        """Iterate over the values whose keys start with ``prefix``, in key order."""
-        after: str | None = None
-        while True:
-            members = {"prefix": prefix, "limit": page, "after": after}
-            found, attached = await self._run("list_values", object_to_json(members))
-            for one, data in zip(found["values"], attached):
-                yield Value(one["key"], one["version"], data)
-            after = found["next"]
-            if after is None:
-                return
-
-    async def put_blob(self, data: bytes) -> str:
-        """Store bytes and return the id by which they are read: the hash of their content."""
-        stored, _ = await self._run("put_blob", b"{}", data)
-        id: str = stored["id"]
-        return id
-
-    async def read_blob(self, id: str) -> bytes:
-        """Return the bytes of a blob. Raises ``NotFound`` if this conversation has none of this id."""
-        _, (data,) = await self._run("read_blob", object_to_json({"id": id}))
-        return data
-
-    async def _run(
-        self, operation: str, document: bytes, attachment: bytes | None = None
-    ) -> tuple[Any, list[bytes]]:
-        return await self._conversation._run(operation, document, attachment)
-
-
 def _compiled(reply: tuple[Any, list[bytes]]) -> Compiled:
     envelope, (payload, report) = reply
     return Compiled(envelope, payload, report)
@@ -732,3 +743,11 @@ def _call_id(call: Compiled | str | None) -> str | None:
 
 def _listed(values: Iterable[Json] | None) -> list[Json] | None:
     return None if values is None else list(values)
+
+
+def _pinned(found: Any) -> list[str]:
+    return [one["node"] for one in found["pins"]]
+
+
+def _rule_id(rule: Rule | str) -> str:
+    return rule.id if isinstance(rule, Rule) else rule

@@ -22,6 +22,7 @@ __all__ = [
     "Explained",
     "Handled",
     "Hit",
+    "Ingested",
     "Item",
     "Log",
     "LogEntry",
@@ -29,10 +30,12 @@ __all__ = [
     "MessagePage",
     "Nearby",
     "NearbyItem",
+    "Note",
     "Recorded",
     "Replaced",
     "Report",
     "Resolved",
+    "Rule",
     "Saved",
     "SearchPage",
     "Session",
@@ -233,6 +236,32 @@ class Compaction(Document):
     last: str
 
 
+class Note(Document):
+    """A note of the memory layer."""
+
+    key: str
+    value: str
+    description: str | None
+    importance: int | None
+    created: str
+    updated: str
+    updates: int
+    expires: dict[str, Any] | None
+    earlier: list[dict[str, Any]]
+    _lists = frozenset({"earlier"})
+
+
+class Rule(Document):
+    """A sentence of the user that holds until it is taken back."""
+
+    id: str
+    node: str | None
+    turn: int
+    text: str
+    express: bool
+    dropped: bool
+
+
 class LogEntry(Document):
     """A message in the tree of a conversation."""
 
@@ -272,6 +301,15 @@ class Log(Document):
             mark = "@" if entry.active else "○"
             lines.append(f"{mark} {entry.id[:8]} {entry.role:<9} {' '.join(names):<12} {entry.text}")
         return "\n".join(lines)
+
+
+class Ingested(Document):
+    """Where a request was stored."""
+
+    branch: str
+    head: str | None
+    items: list[str]
+    opened: bool
 
 
 class ToolCall(Document):

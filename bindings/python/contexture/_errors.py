@@ -74,7 +74,7 @@ class InvalidInput(Error):
 class NotFound(Error):
     """Nothing has this name, or it belongs to another owner.
 
-    Codes: ``not_found``, ``evicted``, ``unknown_model``.
+    Codes: ``not_found``, ``no_note``, ``evicted``, ``unknown_model``.
     """
 
 
@@ -144,6 +144,7 @@ _CLASSES: dict[str, type[Error]] = {
     "forked": Forked,
     "internal": InternalError,
     "not_found": NotFound,
+    "no_note": NotFound,
     "evicted": NotFound,
     "unknown_model": NotFound,
     "head_moved": Conflict,

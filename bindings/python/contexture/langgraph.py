@@ -1,9 +1,10 @@
-"""A checkpointer for LangGraph. It needs the package's extra `langgraph`.
+"""A checkpointer and a store for LangGraph. They need the package's extra `langgraph`.
 
 >>> import contexture, contexture.langgraph
 >>> saver = contexture.langgraph.Saver(contexture.Engine("memory:"))
+>>> store = contexture.langgraph.Store(saver.engine)
 
-``graph.compile(checkpointer=saver)`` then keeps each thread in a conversation of the engine.
+``graph.compile(checkpointer=saver, store=store)`` then keeps each thread in a conversation of the engine.
 Checkpoints and pending writes are values beside its tree. Channel values over 4 KiB are blobs named
 by their content, so those that do not change between steps are stored once; smaller ones are copied
 into each checkpoint. A checkpoint is one write, so a process that is killed leaves it whole or not
@@ -34,13 +35,15 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from contexture._documents import Value
 from contexture._engine import Conversation
 from contexture._errors import Conflict, InvalidInput, NotFound
+from contexture._langgraph_store import Store
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
-    from contexture._engine import Engine, Values
+    from contexture._engine import Engine
+    from contexture._values import Values
 
-__all__ = ["Saver"]
+__all__ = ["Saver", "Store"]
 
 RESOURCE = "langgraph"
 """What the conversations of threads are about: by this they are listed."""

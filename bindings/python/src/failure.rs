@@ -7,7 +7,7 @@ use std::any::Any;
 use contexture::ir::Error as IrError;
 use contexture::store::Error as StoreError;
 use contexture::{EngineError, OpenError};
-use contexture_api::operations::OperationError;
+use contexture_api::operations::{NotesError, OperationError};
 use contexture_api::problem::error_chain;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -60,6 +60,15 @@ impl From<OperationError> for Failure {
             retryable: error.is_retryable(),
             members: error.members(),
             detail: error_chain(&error),
+        }
+    }
+}
+
+impl From<NotesError> for Failure {
+    fn from(error: NotesError) -> Self {
+        match error {
+            NotesError::Engine(error) => error.into(),
+            error => Self::new(error.code(), error.to_string()),
         }
     }
 }

@@ -27,7 +27,12 @@ const SOURCES: &str = "bindings/python";
 const PYTHON_TAG: &str = "cp39-abi3";
 const REQUIRED_PYTHON: &str = ">=3.9";
 /// Extras: what `pip install contexture[NAME]` installs too.
-const EXTRAS: [(&str, &str); 1] = [("langgraph", "langgraph-checkpoint>=4.3")];
+const EXTRAS: [(&str, &str); 4] = [
+    ("langgraph", "langgraph-checkpoint>=4.3"),
+    ("openai-agents", "openai-agents>=0.24"),
+    ("claude-agent", "claude-agent-sdk>=0.2.187"),
+    ("pydantic-ai", "pydantic-ai-slim>=2.68"),
+];
 
 /// A file of the wheel.
 struct WheelFile {

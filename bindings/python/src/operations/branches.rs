@@ -1,5 +1,6 @@
 //! Branches, checkpoints, and going back.
 
+use contexture::store::{RefChange, RefChanged};
 use contexture_api::{BranchDocument, BranchesDocument, CheckpointDocument, CheckpointsDocument};
 use serde::Deserialize;
 
@@ -78,6 +79,35 @@ pub(super) async fn rewind(scope: &Scope<'_>) -> Result<Reply, Failure> {
         }
     };
     Reply::new(&BranchDocument::from(&branch))
+}
+
+/// Where a branch is moved to, and the head that it must still have.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MoveDocument {
+    /// The new head. Default: none; the branch is empty then.
+    to: Option<String>,
+    expected_head: String,
+}
+
+pub(super) async fn move_branch(scope: &Scope<'_>) -> Result<Reply, Failure> {
+    let asked: MoveDocument = scope.parse()?;
+    let chat = scope.chat().await?;
+    let change = RefChange::Move {
+        branch: chat.branch(),
+        expect: Some(parse_node(&asked.expected_head)?),
+        to: asked.to.as_deref().map(parse_node).transpose()?,
+    };
+    let store = scope.engine.store();
+    let at_ms = scope.engine.now_ms();
+    match store
+        .change_ref(chat.owner(), chat.id(), change, at_ms)
+        .await?
+    {
+        RefChanged::Branch(branch) => Reply::new(&BranchDocument::from(&branch)),
+        // Only a branch is moved.
+        _ => Ok(Reply::empty()),
+    }
 }
 
 pub(super) async fn list_checkpoints(scope: &Scope<'_>) -> Result<Reply, Failure> {

@@ -7,6 +7,8 @@ mod branches;
 mod conversations;
 mod messages;
 mod model_calls;
+mod notes;
+mod rules;
 mod search;
 mod transfer;
 mod usage;
@@ -204,33 +206,45 @@ pub(crate) async fn run(
         "delete_branch" => branches::delete(scope).await,
         "delete_checkpoint" => branches::delete_checkpoint(scope).await,
         "delete_conversation" => conversations::delete(scope).await,
+        "delete_note" => notes::delete(scope).await,
         "delete_value" => values::delete(scope).await,
         "describe_call" => usage::describe_call(scope).await,
+        "drop_rule" => rules::drop_rule(scope).await,
         "explain" => model_calls::explain(scope).await,
         "export" => transfer::export(scope).await,
         "export_lines" => transfer::export_lines(scope).await,
+        "get_note" => notes::get(scope).await,
         "get_value" => values::get(scope).await,
         "handle" => model_calls::handle(scope).await,
         "import_lines" => transfer::import_lines(scope).await,
         "import_sessions" => transfer::import_sessions(scope).await,
+        "ingest" => model_calls::ingest(scope).await,
         "items" => messages::list_items(scope).await,
         "list_calls" => usage::list_calls(scope).await,
         "list_conversations" => conversations::list(scope).await,
+        "list_notes" => notes::list(scope).await,
+        "list_pins" => rules::list_pins(scope).await,
+        "list_rules" => rules::list_rules(scope).await,
         "list_values" => values::list(scope).await,
         "log" => messages::log(scope).await,
         "messages" => messages::list(scope).await,
+        "move_branch" => branches::move_branch(scope).await,
         "open" => conversations::open(scope).await,
+        "pin" => rules::pin(scope).await,
         "put_blob" => values::put_blob(scope).await,
+        "put_note" => notes::put(scope).await,
         "put_value" => values::put(scope).await,
         "read_blob" => values::read_blob(scope).await,
         "record" => model_calls::record(scope).await,
         "resolve" => messages::resolve(scope).await,
         "restore_checkpoint" => branches::restore_checkpoint(scope).await,
+        "restore_rule" => rules::restore_rule(scope).await,
         "rewind" => branches::rewind(scope).await,
         "search" => search::search(scope).await,
         "set_checkpoint" => branches::set_checkpoint(scope).await,
         "show" => conversations::show(scope).await,
         "switch_branch" => branches::switch(scope).await,
+        "unpin" => rules::unpin(scope).await,
         "update" => conversations::update(scope).await,
         "usage" => usage::sum(scope).await,
         other => Err(Failure::argument(

@@ -4,14 +4,15 @@ use contexture::compile::Scratch;
 use contexture::ir::Raw;
 use contexture_api::operations::{
     self, CompilePurpose, ExplainDetail, check_call, compile_conversation, compile_document,
-    explain_conversation, handle_calls, keep_compiled, record_answer,
+    explain_conversation, handle_calls, ingest_request, keep_compiled, record_answer,
 };
 use contexture_api::{
-    CheckDocument, CompileDocument, CompiledDocument, HandleDocument, RecordDocument,
+    CheckDocument, CompileDocument, CompiledDocument, HandleDocument, IngestDocument,
+    RecordDocument,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Reply, Scope};
+use super::{Reply, Scope, parse_branch};
 use crate::failure::Failure;
 
 /// A compiled call without its two large members, which go beside it: the request is sent as it is, and a report is seldom read.
@@ -47,6 +48,16 @@ pub(super) fn compile_messages(scope: &Scope<'_>) -> Result<Reply, Failure> {
     let (cancel, mut scratch) = (&scope.request.cancel, Scratch::new());
     let compiled = compile_document(catalogue, &asked, &host, cancel, &mut scratch)?;
     compiled_reply(&compiled)
+}
+
+pub(super) async fn ingest(scope: &Scope<'_>) -> Result<Reply, Failure> {
+    let asked: IngestDocument = scope.parse()?;
+    let (owner, conversation) = (scope.owner()?, scope.conversation_id()?);
+    let branch = scope.request.branch.as_deref().map(parse_branch);
+    let branch = branch.transpose()?;
+    let branch = branch.as_ref();
+    let ingested = ingest_request(scope.engine, &owner, &conversation, branch, &asked).await?;
+    Reply::new(&ingested)
 }
 
 pub(super) async fn record(scope: &Scope<'_>) -> Result<Reply, Failure> {

@@ -76,6 +76,8 @@ fn run_pytest(file: &str) {
         ])
         .arg(sources().join("tests/python").join(file))
         .env("PYTHONPATH", folder.path())
+        // Frameworks bring plugins, which take two seconds to load for each file.
+        .env("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         .env(
             "CONTEXTURE_PYTHON_SOURCES",
             folder.path().join("contexture"),
@@ -105,6 +107,36 @@ fn hostile_use_passes() {
 #[test]
 fn langgraph_passes() {
     run_pytest("test_langgraph.py");
+}
+
+#[test]
+fn wrapped_clients_pass() {
+    run_pytest("test_wrap.py");
+}
+
+#[test]
+fn pydantic_ai_passes() {
+    run_pytest("test_pydantic_ai.py");
+}
+
+#[test]
+fn openai_agents_passes() {
+    run_pytest("test_openai_agents.py");
+}
+
+#[test]
+fn notes_pins_and_rules_pass() {
+    run_pytest("test_notes.py");
+}
+
+#[test]
+fn claude_agent_passes() {
+    run_pytest("test_claude_agent.py");
+}
+
+#[test]
+fn langgraph_store_passes() {
+    run_pytest("test_langgraph_store.py");
 }
 
 #[test]

@@ -10,6 +10,7 @@ count: int = chat.append("hello")  # wrong: a Saved
 chat.rewind(3)  # wrong: an id is a text
 chat.compile(modell="gpt-4o")  # wrong: misspelt
 text: str = chat.append("hello").head  # wrong: None on an empty branch
+chat.notes.put("city", 7)  # wrong: a note is a text
 
 
 async def use(other: AsyncEngine) -> None:

@@ -6,7 +6,11 @@ from typing import Any
 
 from typing_extensions import assert_type
 
-from contexture import AsyncEngine, Call, Compiled, Conversation, Engine, Recorded, ToolCall, UsageSum, tool_output
+from contexture import AsyncEngine, Call, Compiled, Conversation, Engine, Note, Recorded, Rule, ToolCall, UsageSum, tool_output, wrap
+
+
+class Client:
+    """Stands for an SDK's."""
 
 
 def use(engine: Engine) -> None:
@@ -21,6 +25,9 @@ def use(engine: Engine) -> None:
     assert_type(recorded.calls, "list[ToolCall]")
     chat.append([tool_output(one, "done") for one in recorded.calls])
     assert_type(engine.usage("model").total, UsageSum)
+    assert_type(chat.notes.get("city"), "Note | None")
+    assert_type(chat.rules(), "list[Rule]")
+    assert_type(wrap(Client(), chat, window=4000), Client)
     for one in chat.calls():
         assert_type(one, Call)
     for value in chat.values.items("a"):

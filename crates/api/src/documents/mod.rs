@@ -34,8 +34,8 @@ pub use compaction::{CompactionDocument, CoverDocument, CoversDocument};
 pub use compile::{
     AnsweredBy, AnsweredCallDocument, CheckDocument, CheckedDocument, CompileDocument,
     CompiledDocument, ExplainedDocument, ExplainedItemDocument, ExplainedTextDocument,
-    HandleDocument, HandledDocument, PolicyChoice, RecordDocument, RecordedDocument,
-    SegmentItemsDocument, ToolCallDocument, WhatIfDocument,
+    HandleDocument, HandledDocument, IngestDocument, IngestedDocument, PolicyChoice,
+    RecordDocument, RecordedDocument, SegmentItemsDocument, ToolCallDocument, WhatIfDocument,
 };
 pub use conversation::{ConversationDocument, ConversationOverviewDocument, ConversationsDocument};
 pub use delta::DeltaDocument;
@@ -47,7 +47,8 @@ pub use node::{
     SavedDocument,
 };
 pub use note::{
-    EarlierValueDocument, ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument,
+    EarlierValueDocument, ExpiryDocument, NoteDocument, NoteDoneDocument, NoteEditDocument,
+    NoteLifetime, NotesDocument,
 };
 pub use request::{AnswerDocument, RequestDocument};
 pub use rule::{RuleDocument, RulesDocument};

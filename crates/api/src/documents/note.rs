@@ -1,7 +1,7 @@
 //! Notes of the memory layer.
 
-use contexture::layers::builtin::memory::{Expiry, Note, NoteTime};
-use serde::Serialize;
+use contexture::layers::builtin::memory::{Expiry, Note, NoteTime, NoteTtl, NoteUpdate};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::schema::NoteOutcomeSchema;
@@ -91,6 +91,50 @@ pub struct NotesDocument {
     pub notes: Vec<NoteDocument>,
     /// Value of `after` for the next page; `null` on the last.
     pub next: Option<String>,
+}
+
+/// A change of a note; fields that are left out stay as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NoteEdit)]
+pub struct NoteEditDocument {
+    /// Text of the note; required for a new one.
+    pub value: Option<String>,
+    /// Subject of the note; an empty text removes it.
+    pub description: Option<String>,
+    /// Importance from 0 to 100: the larger, the later the note is left out where space is short.
+    #[schema(maximum = 100)]
+    pub importance: Option<u8>,
+    /// When the note expires. Default: unchanged; never, for a new note.
+    #[schema(inline)]
+    pub expires: Option<NoteLifetime>,
+}
+
+/// How long a note is kept, from now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteLifetime {
+    /// The note never expires.
+    Never,
+    /// After this number of further answers of the model.
+    Answers(u64),
+    /// After this number of milliseconds.
+    Ms(u64),
+}
+
+impl From<NoteEditDocument> for NoteUpdate {
+    fn from(asked: NoteEditDocument) -> Self {
+        Self {
+            value: asked.value,
+            description: asked.description,
+            importance: asked.importance,
+            ttl: asked.expires.map(|expires| match expires {
+                NoteLifetime::Never => NoteTtl::Never,
+                NoteLifetime::Answers(count) => NoteTtl::Responses(count),
+                NoteLifetime::Ms(ms) => NoteTtl::Ms(ms),
+            }),
+        }
+    }
 }
 
 /// The result of a write to a note.

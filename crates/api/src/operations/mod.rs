@@ -6,6 +6,8 @@
 //! a call is allowed. [`compile_document`] does the same for a history that its caller keeps: document and plan in, request and
 //! plan out. [`explain_conversation`] and [`compile_what_if`] say what a call would be, [`compile_call_what_if`] what a past one would have
 //! been; [`describe_call`], [`explain_call_items`] and [`diff_requests`] what past ones were, and [`list_branch_calls`] which.
+//! [`ConversationNotes`] reads and changes the notes of the memory layer. [`ingest_request`] stores what is new of a request whose
+//! client keeps the history.
 //!
 //! Not here: how a document travels, and as what an error is answered.
 
@@ -20,6 +22,7 @@ mod handle;
 mod host;
 mod message_input;
 mod nearby;
+mod notes;
 mod own_tools;
 mod past_call;
 mod queue_run;
@@ -30,7 +33,7 @@ mod sessions;
 mod tools;
 mod what_if;
 
-pub use append::{AppendOptions, append_messages};
+pub use append::{AppendOptions, append_messages, ingest_request};
 pub use branch_calls::{BranchCalls, list_branch_calls};
 pub use check::check_call;
 pub use compile::{CompilePurpose, CompiledConversation, compile_conversation, keep_compiled};
@@ -43,6 +46,7 @@ pub use explain::{ExplainDetail, build_page_items, explain_call_items, explain_c
 pub use handle::handle_calls;
 pub use host::Host;
 pub use nearby::{MAX_NEARBY, PathPlace, find_place};
+pub use notes::{ConversationNotes, NotesError};
 pub use own_tools::{PathState, answer_own_call};
 pub use past_call::{CallPart, describe_call, diff_requests, parse_call_id};
 pub use queue_run::queue_run;
