@@ -12,7 +12,7 @@ use crate::error::EvalError;
 use crate::policy::PolicyUnderTest;
 use crate::report::{Arm, EvaluationReport, PlayedRun, Verdict};
 use crate::served::{ProviderAddress, Served};
-use crate::tasks::EvalTask;
+use crate::tasks::{EvalTask, World};
 
 /// What is played, and within which bounds.
 #[derive(Clone, Debug)]
@@ -101,6 +101,25 @@ pub async fn play_tasks(
     Ok(())
 }
 
+/// Plays the turns of a task; `None` if the person stopped it.
+async fn play_until_stopped(
+    options: &EvaluationOptions,
+    task: &EvalTask,
+    served: &Served,
+    world: &mut dyn World,
+) -> Option<LoopEnd> {
+    let mut stop = options.stop.clone();
+    match ChatAgent::new(&served.base_url(), &options.provider, options.max_calls) {
+        Ok(agent) => tokio::select! {
+            // First the person's wish: otherwise another call could begin, and cost money.
+            biased;
+            _ = stop.wait_for(|is_wanted| *is_wanted) => None,
+            end = agent.play_turns(task, world) => Some(end),
+        },
+        Err(failure) => Some(LoopEnd::ProviderFailed(failure)),
+    }
+}
+
 /// Plays a task once, in front of a server of its own.
 async fn play_once(
     options: &EvaluationOptions,
@@ -113,16 +132,7 @@ async fn play_once(
     let served = Served::start(&options.provider, policy, budget).await?;
     let mut world = task.start_world();
     let begin = Instant::now();
-    let mut stop = options.stop.clone();
-    let end = match ChatAgent::new(&served.base_url(), &options.provider, options.max_calls) {
-        Ok(agent) => tokio::select! {
-            // First the person's wish: otherwise another call could begin, and cost money.
-            biased;
-            _ = stop.wait_for(|is_wanted| *is_wanted) => None,
-            end = agent.play_turns(task, &mut *world) => Some(end),
-        },
-        Err(failure) => Some(LoopEnd::ProviderFailed(failure)),
-    };
+    let end = play_until_stopped(options, task, &served, &mut *world).await;
     let seconds = begin.elapsed().as_secs_f64();
     // Also of a run that was interrupted: what it cost counts.
     let figures = served.finish().await?;

@@ -163,7 +163,30 @@ async fn run_program(
     options: &EvaluationOptions,
     served: &Served,
 ) -> Result<Option<Vec<TauResult>>, EvalError> {
+    // A folder of its own, so that the only file in it is the one with the results.
     let logs = tempfile::tempdir().map_err(|error| tau_error(tau, &error.to_string()))?;
+    let mut command = tau_command(tau, options, served, logs.path());
+    let mut stop = options.stop.clone();
+    let status = tokio::select! {
+        status = command.status() => status.map_err(|error| tau_error(tau, &error.to_string()))?,
+        _ = stop.wait_for(|is_wanted| *is_wanted) => return Ok(None),
+    };
+    if !status.success() {
+        return Err(tau_error(
+            tau,
+            &format!("run.py did not succeed ({status}); its messages are above"),
+        ));
+    }
+    read_results(tau, logs.path()).map(Some)
+}
+
+/// Returns the command that plays the tasks against a server.
+fn tau_command(
+    tau: &TauBench,
+    options: &EvaluationOptions,
+    served: &Served,
+    logs: &Path,
+) -> Command {
     let base_url = served.base_url();
     let (start, end) = (tau.start.to_string(), tau.end.to_string());
     let mut command = Command::new(&tau.python);
@@ -184,7 +207,7 @@ async fn run_program(
         ])
         .args(["--start-index", &start, "--end-index", &end])
         .arg("--log-dir")
-        .arg(logs.path())
+        .arg(logs)
         .args(&tau.arguments)
         .current_dir(&tau.checkout)
         // The client below it reads one or the other, by its version.
@@ -195,18 +218,7 @@ async fn run_program(
         // Standard output is the report's; what the program tells goes where progress goes.
         .stdout(Stdio::from(std::io::stderr()))
         .kill_on_drop(true);
-    let mut stop = options.stop.clone();
-    let status = tokio::select! {
-        status = command.status() => status.map_err(|error| tau_error(tau, &error.to_string()))?,
-        _ = stop.wait_for(|is_wanted| *is_wanted) => return Ok(None),
-    };
-    if !status.success() {
-        return Err(tau_error(
-            tau,
-            &format!("run.py did not succeed ({status}); its messages are above"),
-        ));
-    }
-    read_results(tau, logs.path()).map(Some)
+    command
 }
 
 /// Reads the only results file of a folder.

@@ -105,7 +105,7 @@ pub struct RunsDocument {
 /// What a run and its child runs did when.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RunTimelineDocument {
-    /// The run.
+    /// The run as it is now.
     pub run: RunDocument,
     /// Time at which it ended, or of this answer if it has not (RFC 3339).
     pub until: String,

@@ -12,7 +12,6 @@
 //! Not here: how a document travels, and as what an error is answered.
 
 mod append;
-mod branch_calls;
 mod check;
 mod compile;
 mod compile_document;
@@ -24,17 +23,15 @@ mod message_input;
 mod nearby;
 mod notes;
 mod own_tools;
-mod past_call;
+mod past_calls;
 mod queue_run;
 mod record;
 mod request;
 mod search;
 mod sessions;
 mod tools;
-mod what_if;
 
 pub use append::{AppendOptions, append_messages, ingest_request};
-pub use branch_calls::{BranchCalls, list_branch_calls};
 pub use check::check_call;
 pub use compile::{CompilePurpose, CompiledConversation, compile_conversation, keep_compiled};
 pub use compile_document::compile_document;
@@ -48,13 +45,15 @@ pub use host::Host;
 pub use nearby::{MAX_NEARBY, PathPlace, find_place};
 pub use notes::{ConversationNotes, NotesError};
 pub use own_tools::{PathState, answer_own_call};
-pub use past_call::{CallPart, describe_call, diff_requests, parse_call_id};
+pub use past_calls::{
+    BranchCalls, CallPart, compile_call_what_if, compile_what_if, describe_call, diff_requests,
+    list_branch_calls, parse_call_id,
+};
 pub use queue_run::queue_run;
 pub use record::record_answer;
 pub use request::memory_layer;
 pub use search::{FoundItems, TypedSearch, has_only_signs, search_typed};
 pub use sessions::{SessionImport, import_sessions};
-pub use what_if::{compile_call_what_if, compile_what_if};
 
 use contexture::EngineError;
 use contexture::compile::CompileError;

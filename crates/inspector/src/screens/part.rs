@@ -58,7 +58,7 @@ impl ChosenPart {
                 }
                 @match &self.items {
                     Err(error) => (alert(&error.detail)),
-                    Ok(items) => (texts(viewer, call, part.span, items.view())),
+                    Ok(items) => (item_texts(viewer, call, part.span, items.view())),
                 }
             }
         }
@@ -66,7 +66,12 @@ impl ChosenPart {
 }
 
 /// Draws the items of a part; of what is no item, where its text is.
-fn texts(viewer: &Viewer, call: View<'_>, span: Option<(u64, u64)>, items: View<'_>) -> Markup {
+fn item_texts(
+    viewer: &Viewer,
+    call: View<'_>,
+    span: Option<(u64, u64)>,
+    items: View<'_>,
+) -> Markup {
     if let Some(missing) = items.text_of("missing") {
         return html! { p.hint { "Its texts cannot be shown: " (printable(missing)) "." } };
     }
@@ -86,13 +91,13 @@ fn texts(viewer: &Viewer, call: View<'_>, span: Option<(u64, u64)>, items: View<
         @if items.at("exact").json().as_bool() == Some(false) {
             p.hint { "The request was made again of what is stored, and may not be what was sent byte for byte." }
         }
-        ol.pieces { @for item in &list { li { (piece(viewer, call.text("conversation"), *item)) } } }
+        ol.pieces { @for item in &list { li { (show_piece(viewer, call.text("conversation"), *item)) } } }
         @if (list.len() as u64) < all { p.hint { "The first " (list.len()) " of " (number(all)) " items. " a href=(sent) { "The whole request as it was sent" } } }
     }
 }
 
 /// An item as it is stored, beside what was sent in its place.
-fn piece(viewer: &Viewer, conversation: &str, item: View<'_>) -> Markup {
+fn show_piece(viewer: &Viewer, conversation: &str, item: View<'_>) -> Markup {
     let (text, sent, node) = (
         item.text("text"),
         item.at("sent").json().as_str(),
@@ -133,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_piece_shows_what_became_of_it() {
-        let shown = |item| piece(&Viewer::default(), "a", View::new(&item)).into_string();
+        let shown = |item| show_piece(&Viewer::default(), "a", View::new(&item)).into_string();
         let cleared = shown(
             json!({"kind": "function_call_output", "node": "1", "text": "long <b>", "sent": "[cleared]",
             "verdict": "cleared", "rule": "old outputs", "tokens": 900, "sent_tokens": 4}),

@@ -32,13 +32,13 @@ pub(crate) async fn show(
     let (document, run) = (found.view(), found.view().at("run"));
     let waiting = run.list("waiting");
     let content = html! {
-        (head(document, run))
+        (show_head(document, run))
         @if waiting.clone().any(|call| call.at("decided").is_missing()) {
             section.panel.urgent { h2 { "Waiting for a decision" }
                 @for call in waiting { (waiting_call(viewer, run, call)) }
             }
         }
-        (timeline(document))
+        (show_timeline(document))
         @if let Some(text) = run.text_of("result").or(run.text_of("why")) {
             section { h2 { @if run.text_of("result").is_some() { "Result" } @else { "Why it ended" } } div.text dir="auto" { (clip(text, RESULT_CHARACTERS).0) } }
         }
@@ -47,7 +47,7 @@ pub(crate) async fn show(
     Ok(Reply::page(page(viewer, Screen::Runs, &title, &content)))
 }
 
-fn head(document: View<'_>, run: View<'_>) -> Markup {
+fn show_head(document: View<'_>, run: View<'_>) -> Markup {
     let conversation = run.text("conversation");
     let thread = link(
         &format!("/ui/c/{}", encode(conversation)),
@@ -63,24 +63,24 @@ fn head(document: View<'_>, run: View<'_>) -> Markup {
         }
         dl.figures {
             (figure("steps of the model", &number(steps as u64)))
-            (figure(if run.at("ended").is_missing() { "so far" } else { "took" }, &duration(length(run.text("began"), document.text("until")))))
+            (figure(if run.at("ended").is_missing() { "so far" } else { "took" }, &duration(run_length(run.text("began"), document.text("until")))))
             (figure("cost", &money(run.at("spent").text_of("cost"))))
         }
     }
 }
 
 /// Milliseconds from one time to another one.
-fn length(began: &str, ended: &str) -> Option<u64> {
+fn run_length(began: &str, ended: &str) -> Option<u64> {
     let length = milliseconds_of(ended)? - milliseconds_of(began)?;
     u64::try_from(length).ok()
 }
 
-fn timeline(document: View<'_>) -> Markup {
+fn show_timeline(document: View<'_>) -> Markup {
     let (run, until) = (document.at("run"), document.text("until"));
     let began = run.text("began");
     let spans: Vec<View<'_>> = document.list("spans").collect();
     // A run that ends where it begins still has a picture.
-    let whole = length(began, until).unwrap_or_default().max(1);
+    let whole = run_length(began, until).unwrap_or_default().max(1);
     html! {
         section {
             h2 { "Timeline " small { "a bar begins when what came before it was stored" } }
@@ -91,16 +91,16 @@ fn timeline(document: View<'_>) -> Markup {
                     th.axis scope="col" { span { "0" } span { (duration(Some(whole / 2))) } span { (duration(Some(whole))) } }
                     th.n scope="col" { "from" } th.n scope="col" { "took" }
                 } }
-                tbody { @for span in spans.iter().take(ROWS) { (row(run, *span, (began, until), whole)) } }
+                tbody { @for span in spans.iter().take(ROWS) { (span_row(run, *span, (began, until), whole)) } }
             } }
             @if spans.len() > ROWS { p.hint { "The first " (ROWS) " of " (number(spans.len() as u64)) ". The API has the rest." } }
         }
     }
 }
 
-fn row(run: View<'_>, span: View<'_>, (began, until): (&str, &str), whole: u64) -> Markup {
-    let from = length(began, span.text("began")).unwrap_or_default();
-    let took = length(span.text("began"), span.text_of("ended").unwrap_or(until));
+fn span_row(run: View<'_>, span: View<'_>, (began, until): (&str, &str), whole: u64) -> Markup {
+    let from = run_length(began, span.text("began")).unwrap_or_default();
+    let took = run_length(span.text("began"), span.text_of("ended").unwrap_or(until));
     let what = span.text("what");
     let conversation = run.text("conversation");
     let name = match (what, span.text_of("tool")) {
@@ -151,7 +151,7 @@ mod tests {
         let span = |what: &str, began: &str, ended: Option<&str>| {
             let span = json!({"what": what, "tool": "send<b>", "began": began, "ended": ended, "node": "1", "step": 2});
             let times = ("2026-11-20T12:00:00Z", "2026-11-20T12:00:10Z");
-            row(View::new(&run), View::new(&span), times, 10_000).into_string()
+            span_row(View::new(&run), View::new(&span), times, 10_000).into_string()
         };
         let tool = span(
             "tool",

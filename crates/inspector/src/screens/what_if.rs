@@ -42,7 +42,7 @@ pub(crate) async fn show(
         Err(fault) => alert(&fault),
         Ok(body) => compare(api, call, &body, &choice, policies.view()).await,
     };
-    let content = html! { (head(call)) (choice.form(call, policies.view())) (both) };
+    let content = html! { (show_head(call)) (choice.form(call, policies.view())) (both) };
     let title = format!("What if: call {}", short_id(id));
     Ok(Reply::page(page(
         viewer,
@@ -69,7 +69,7 @@ pub(crate) fn window_form(call: View<'_>) -> Markup {
     }
 }
 
-fn head(call: View<'_>) -> Markup {
+fn show_head(call: View<'_>) -> Markup {
     let id = call.text("id");
     html! {
         nav.crumbs aria-label="Where this is" {
@@ -264,9 +264,9 @@ async fn compare(
         (figures(was, would, cost))
         section.panel {
             h2 { "As it was" @if as_it_came.is_some() { " " small { "without a policy, made again of what is stored" } } }
-            (picture(was, "was"))
+            (draw_picture(was, "was"))
         }
-        section.panel { h2 { "As it would have been" } (picture(would, "would")) }
+        section.panel { h2 { "As it would have been" } (draw_picture(would, "would")) }
         @if was.at("band").number("limit") != would.at("band").number("limit") { p.hint { "Each picture is as wide as its own window." } }
         @if let Some(difference) = would.at("difference").present() {
             section {
@@ -279,7 +279,7 @@ async fn compare(
 }
 
 /// Draws a window; the same for a call and for what one would be, since both have a band.
-fn picture(document: View<'_>, id: &str) -> Markup {
+fn draw_picture(document: View<'_>, id: &str) -> Markup {
     html! {
         @match Window::of_call(document) {
             Some(window) => {
@@ -306,11 +306,11 @@ fn figures<'a>(was: View<'a>, would: View<'a>, cost: Option<&str>) -> Markup {
             tbody {
                 tr { th scope="row" { "tokens in the request" }
                     td.n { (known_number(tokens(was))) } td.n { (known_number(tokens(would))) }
-                    td.n { (difference(tokens(was), tokens(would))) } }
+                    td.n { (show_difference(tokens(was), tokens(would))) } }
                 tr { th scope="row" { "tokens left out" }
-                    td.n { (number(left_out(was))) } td.n { (number(left_out(would))) } td.n { (difference(Some(left_out(was)), Some(left_out(would)))) } }
+                    td.n { (number(left_out(was))) } td.n { (number(left_out(would))) } td.n { (show_difference(Some(left_out(was)), Some(left_out(would)))) } }
                 tr { th scope="row" { "expected from the cache" }
-                    td.n { (known_number(read(was))) } td.n { (known_number(read(would))) } td.n { (difference(read(was), read(would))) } }
+                    td.n { (known_number(read(was))) } td.n { (known_number(read(would))) } td.n { (show_difference(read(was), read(would))) } }
                 tr { th scope="row" { "cost of the input, expected" }
                     td.n { (money(cost)) } td.n { (money(would.text_of("dollars"))) } td.n { (cost_difference(cost, would.text_of("dollars"))) } }
                 tr { th scope="row" { "each call after it, with nothing new" }
@@ -321,7 +321,7 @@ fn figures<'a>(was: View<'a>, would: View<'a>, cost: Option<&str>) -> Markup {
 }
 
 /// By how much a count changes, with its sign.
-fn difference(was: Option<u64>, would: Option<u64>) -> Markup {
+fn show_difference(was: Option<u64>, would: Option<u64>) -> Markup {
     html! { @match was.zip(would) {
         None => "–",
         Some((was, would)) if was == would => "=",

@@ -8,7 +8,8 @@ use crate::support::{Client, SMALL, ada, empty, eve, small, text};
 
 fn texts(rules: &Value) -> Vec<&str> {
     let rules = rules["rules"].as_array().unwrap().iter();
-    rules.map(|rule| text(rule, "text")).collect()
+    let in_force = rules.filter(|rule| rule["dropped"] == false);
+    in_force.map(|rule| text(rule, "text")).collect()
 }
 
 #[tokio::test]

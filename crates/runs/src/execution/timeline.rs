@@ -54,7 +54,7 @@ pub struct RunSpan {
     pub agent: String,
     /// How many runs are above that run, up to the one that was asked for.
     pub depth: usize,
-    /// What happened.
+    /// What happened in this time.
     pub kind: RunSpanKind,
     /// Number of the step, where it belongs to one.
     pub step: Option<u32>,

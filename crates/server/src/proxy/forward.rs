@@ -13,7 +13,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use contexture::Format;
-use contexture::engine::Secrets;
+use contexture::engine::{BackgroundSummary, Secrets};
 use contexture::models_http::PassthroughRequest;
 
 use crate::access::Principal;
@@ -358,14 +358,16 @@ impl CaptureContext<'_> {
         control_headers: ControlHeaders,
         body: RestrictedBody,
     ) -> CaptureHandle {
+        let (policy, not_rewritten) = self.signature.limit_policy(self.choice.rewrite_policy());
+        let summary = policy.as_ref();
+        let summary = summary.and_then(|policy| self.summary_under(policy));
         let Self {
             app,
             target,
             principal,
             choice,
-            signature,
             call,
-            head,
+            ..
         } = self;
         let RestrictedBody {
             body,
@@ -381,7 +383,6 @@ impl CaptureContext<'_> {
         let room = memory
             .grow_to(estimate_work_bytes_of_length(body.known_length()))
             .await;
-        let (policy, not_rewritten) = signature.limit_policy(choice.rewrite_policy());
         let limits = &app.config().server.limits;
         let has_spend_limit = limits.conversation_dollars_per_day.is_some();
         let upstream = target.upstream;
@@ -396,16 +397,6 @@ impl CaptureContext<'_> {
         }
         let should_wait_for_store = control_headers.wait;
         let holds_last_piece = app.engine().store().capabilities().shared;
-        let caller = SummaryCaller {
-            app,
-            principal,
-            policy: choice.policy.map_or("", |(name, _)| name),
-            upstream,
-            path: target.path,
-            head,
-        };
-        let summary = policy.as_ref();
-        let summary = summary.and_then(|policy| caller.summary_for(policy));
         let skills = choice
             .policy
             .and_then(|(name, _)| app.skills_for_policy(name).cloned());
@@ -452,5 +443,18 @@ impl CaptureContext<'_> {
             should_wait_for_store,
             holds_last_piece,
         }
+    }
+
+    /// Returns who writes summaries behind the request under a policy, if anybody may.
+    fn summary_under(&self, policy: &PolicyConfig) -> Option<BackgroundSummary> {
+        let caller = SummaryCaller {
+            app: self.app,
+            principal: self.principal,
+            policy: self.choice.policy.map_or("", |(name, _)| name),
+            upstream: self.target.upstream,
+            path: self.target.path,
+            head: self.head,
+        };
+        caller.summary_for(policy)
     }
 }

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::tasks::arguments::{find_text, read_text};
 use crate::tasks::{ToolSpec, World};
+use crate::tasks::{find_text, read_text};
 
 /// Modules of the service.
 const MODULES: u32 = 20;

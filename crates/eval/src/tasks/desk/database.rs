@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::tasks::arguments::{find_text, read_cents, read_order, read_text};
 use crate::tasks::{ToolSpec, World};
+use crate::tasks::{find_text, read_cents, read_order, read_text};
 
 /// Largest refund that needs no code, in cents.
 const FREE_REFUND: i64 = 10_000;

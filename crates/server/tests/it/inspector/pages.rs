@@ -377,7 +377,7 @@ async fn a_thread_moves_through_the_calls_of_its_branch() {
         said(&answer)
     };
     let first = asks("Where is my parcel?");
-    let answer = send(&[first.clone()]).await;
+    let answer = send(std::slice::from_ref(&first)).await;
     for ask in ["And now?", "Cancel the order."] {
         send(&[first.clone(), answer.clone(), asks(ask)]).await;
     }

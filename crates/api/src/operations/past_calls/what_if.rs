@@ -6,9 +6,9 @@ use contexture::store::{CallFilter, ListCalls, PathEnd, ReadRequest};
 use contexture::wire::replace_history;
 use contexture::{Conversation, Engine, EngineError, Format};
 
+use super::past_call::compare_requests;
 use crate::documents::{CompileDocument, DifferenceDocument, WhatIfDocument, dollars};
 use crate::operations::compile::compile_conversation_at;
-use crate::operations::past_call::compare_requests;
 use crate::operations::{CompilePurpose, Host, OperationError};
 
 /// Newest calls of a conversation that are looked through for the one that gave an answer.
