@@ -128,10 +128,8 @@ async fn check_version(tau: &TauBench) -> Result<(), EvalError> {
         .await
         .map_err(|error| {
             let python = tau.python.display();
-            tau_error(
-                tau,
-                &format!("`{python}` cannot be started: {error}; --python names another one"),
-            )
+            let why = format!("`{python}` cannot be started: {error}; --python names another one");
+            tau_error(tau, &why)
         })?;
     if !help.status.success() {
         let errors = String::from_utf8_lossy(&help.stderr).into_owned();
@@ -147,12 +145,12 @@ async fn check_version(tau: &TauBench) -> Result<(), EvalError> {
         words.any(|word| word == option)
     };
     match NEEDED_OPTIONS.iter().find(|option| !has(option)) {
-        Some(missing) => Err(tau_error(
-            tau,
-            &format!(
+        Some(missing) => {
+            let why = format!(
                 "its run.py has no option {missing}: this is another version than the one that is known here"
-            ),
-        )),
+            );
+            Err(tau_error(tau, &why))
+        }
         None => Ok(()),
     }
 }

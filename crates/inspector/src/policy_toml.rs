@@ -4,24 +4,16 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// Writes a policy as `[policies.NAME]`, a member a line. Members that are `null`, off or empty are left out: they are defaults.
+/// Writes a policy as `[policies.NAME]`, a member a line. Only `null` is left out, which TOML does not have: `rules = false` and
+/// `redact = {}` say something.
 pub(crate) fn write_policy(name: &str, settings: &Map<String, Value>) -> String {
     let mut out = format!("[policies.{}]\n", key(name));
     for (member, value) in settings {
-        if !is_default(value) {
+        if !value.is_null() {
             let _ = writeln!(out, "{} = {}", key(member), inline_value(value));
         }
     }
     out
-}
-
-fn is_default(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::Array(values) => values.is_empty(),
-        Value::Object(members) => members.values().all(Value::is_null),
-        _ => false,
-    }
 }
 
 fn inline_value(value: &Value) -> String {
@@ -37,7 +29,10 @@ fn inline_value(value: &Value) -> String {
             let members: Vec<String> = members
                 .map(|(name, value)| format!("{} = {}", key(name), inline_value(value)))
                 .collect();
-            format!("{{ {} }}", members.join(", "))
+            match members.is_empty() {
+                true => "{}".to_owned(),
+                false => format!("{{ {} }}", members.join(", ")),
+            }
         }
         // Numbers and truth values are written alike in both.
         other => other.to_string(),
@@ -67,7 +62,7 @@ mod tests {
     fn a_policy_is_a_table_of_the_configuration() {
         let settings = json!({
             "clear": {"keep_recent": 3, "keep_tools": ["a\"b"], "always": true, "x": null},
-            "limit_tokens": 32_000, "redact": false, "skills": [], "tools": {"allow": null}, "window": null,
+            "limit_tokens": 32_000, "redact": {"kinds": null}, "rules": false, "window": null,
             "state": {"odd key": "\u{7f}\n"},
         });
         let written = write_policy("a b", settings.as_object().unwrap());
@@ -76,6 +71,8 @@ mod tests {
             "[policies.\"a b\"]\n\
              clear = { keep_recent = 3, keep_tools = [\"a\\\"b\"], always = true }\n\
              limit_tokens = 32000\n\
+             redact = {}\n\
+             rules = false\n\
              state = { \"odd key\" = \"\\u007F\\n\" }\n"
         );
     }

@@ -81,6 +81,7 @@ fn show_head(call: View<'_>) -> Markup {
         }
         h1 { "What if this call had been another?" }
         p.sub { (printable(call.text_of("model").unwrap_or("no model"))) " · " (time(call.text("at"))) " UTC · nothing is sent or stored" }
+        p.quiet { "What a program gave with a call that it compiled itself (instructions, tools, parameters) is not known here: such a call looks smaller than it was." }
     }
 }
 
@@ -127,8 +128,8 @@ impl<'a> Choice<'a> {
                     @if call.text_of("policy").is_some() { (option(NO_POLICY, "none")) }
                     @for policy in policies.list("policies") { (option(&format!("{NAMED}{}", policy.text("name")), policy.text("name"))) }
                 } }
-                (field("keep_recent", "Old outputs go, but the newest", self.keep_recent, "such as 3"))
-                (field("preview", "Previews of outputs above, in characters", self.preview, "such as 5000"))
+                (field("keep_recent", "Keep only the newest outputs", self.keep_recent, "such as 3"))
+                (field("preview", "Preview outputs longer than (characters)", self.preview, "such as 5000"))
                 (field("turns", "Newest turns that are sent", self.turns, "all"))
                 button.primary type="submit" { "Try" }
             }
@@ -207,7 +208,17 @@ impl<'a> Choice<'a> {
         if let Some(window) = window {
             settings.insert("limit_tokens".to_owned(), window.into());
         }
-        is_new.then(|| write_policy(NEW_POLICY, &settings))
+        // The API lists a policy without its skills.
+        let skills = "# Skills of the policy are not in this table: copy them from its own.\n";
+        let is_named = match self.policy {
+            AS_THEN => call.text_of("policy").is_some(),
+            chosen => chosen != NO_POLICY,
+        };
+        let table = || write_policy(NEW_POLICY, &settings);
+        is_new.then(|| match is_named {
+            true => format!("{}{skills}", table()),
+            false => table(),
+        })
     }
 }
 

@@ -11,6 +11,7 @@ use contexture_ir::{BranchName, ConversationId, Item, NodeId, Owner, ResponseId}
 use contexture_store::{Error as StoreError, Node, NodeKind, PathEnd, ReadRequest};
 
 use super::decision::decision_of_node;
+use crate::agent::ApprovalDecision;
 use crate::record::{RunEntry, RunQuery, RunStatus, child_id, list_runs_with};
 
 /// Nodes at the end of a branch that are read first for those of a run; then four times as many, until its beginning is among them.
@@ -255,7 +256,10 @@ impl OwnSpans<'_> {
             let span = self.call_span(RunSpanKind::Approval, (id, call), Some(decided.at_ms));
             self.spans.push(span);
         }
-        if let Some(call) = self.open.get_mut(&id) {
+        // A denied call never runs; its output only says so.
+        if matches!(decided.decision, ApprovalDecision::Deny { .. }) {
+            self.open.remove(&id);
+        } else if let Some(call) = self.open.get_mut(&id) {
             (call.started_ms, call.is_decided) = (decided.at_ms, true);
         }
         Ok(())

@@ -18,7 +18,7 @@ use crate::state::work_pool::HEAVY_BYTES;
 
 /// Routes whose work depends on what is stored and not on the body: they compile, make a past request again, or read a whole
 /// conversation.
-const HEAVY_ROUTES: [&str; 10] = [
+const HEAVY_ROUTES: [&str; 11] = [
     "/compile",
     "/what-if",
     "/explain",
@@ -29,13 +29,20 @@ const HEAVY_ROUTES: [&str; 10] = [
     "/log",
     "/diff",
     "/calls/{call}/items",
+    "/timeline",
 ];
 /// The route of a call, which makes its request again where a part of it is asked for.
 const CALL_ROUTE: &str = "/calls/{call}";
 
+/// The list of calls, which reads a whole conversation where those of one branch are asked for.
+const CALLS_ROUTE: &str = "/calls";
+
 fn is_heavy_route(route: &str, query: Option<&str>) -> bool {
     let makes_again = route.ends_with(CALL_ROUTE) && query.is_some();
-    makes_again || HEAVY_ROUTES.iter().any(|end| route.ends_with(end))
+    let names_branch = query.is_some_and(|query| query.contains("branch="));
+    makes_again
+        || (route.ends_with(CALLS_ROUTE) && names_branch)
+        || HEAVY_ROUTES.iter().any(|end| route.ends_with(end))
 }
 
 /// Reads the body of a request, and runs it in the pool if it is heavy. Handlers find a [`Cancel`] among its extensions: it is
@@ -93,6 +100,12 @@ mod tests {
             (format!("/api/v1{CALL_ROUTE}"), None, false),
             (format!("/api/v1{CALL_ROUTE}/items"), None, true),
             ("/api/v1/calls".to_owned(), Some("limit=5"), false),
+            (
+                "/api/v1/calls".to_owned(),
+                Some("conversation=a&branch=main"),
+                true,
+            ),
+            (format!("{chat}/runs/{{run}}/timeline"), None, true),
         ] {
             assert_eq!(is_heavy_route(&route, query), is_heavy, "{route} {query:?}");
         }

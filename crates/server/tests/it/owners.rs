@@ -310,6 +310,13 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
         // A request that was passed on, and is hers: `proxy::credentials`.
         ("get", "/api/v1/requests/{request}", Nothing, none()),
         ("get", "/api/v1/calls/{call}", Nothing, none()),
+        ("get", "/api/v1/calls/{call}/items", Nothing, none()),
+        (
+            "post",
+            "/api/v1/calls/{call}/what-if",
+            Nothing,
+            json!({"model": "gpt-4o"}),
+        ),
         ("get", "/api/v1/calls", Own, none()),
         // Calls of another's are not there: `proxy::past`.
         (
@@ -335,6 +342,12 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
         (
             "get",
             "/api/v1/conversations/{conversation}/runs/{run}",
+            Nothing,
+            none(),
+        ),
+        (
+            "get",
+            "/api/v1/conversations/{conversation}/runs/{run}/timeline",
             Nothing,
             none(),
         ),
@@ -388,6 +401,7 @@ impl Names {
             .replace("{rule}", "01.02")
             .replace("{note}", "language")
             .replace("{request}", &format!("req_{}", self.item))
+            .replace("{call}", &format!("req_{}", self.item))
             .replace("{run}", "run-1")
             .replace("{skill}", "forms")
             .replace("{compaction}", &self.item)
