@@ -230,8 +230,11 @@ async fn parts_of_calls_belong_to_their_owner() {
     assert!(show(&proxied, &id).await.text.contains("Mine"));
     proxied.stand.as_bearer(Some(keys[1].secret()));
     assert_eq!(show(&proxied, &id).await.status, StatusCode::NOT_FOUND);
-    let items = proxied.stand.get(&format!("/api/v1/calls/{id}/items"));
-    assert_eq!(items.await.status, StatusCode::NOT_FOUND);
+    let items = format!("/api/v1/calls/{id}/items");
+    assert_eq!(
+        proxied.stand.get(&items).await.status,
+        StatusCode::NOT_FOUND
+    );
     let what_if = format!("/api/v1/calls/{id}/what-if");
     let what_if = proxied.stand.post(&what_if, &json!({})).await;
     assert_eq!(what_if.status, StatusCode::NOT_FOUND, "{}", what_if.text);
