@@ -40,6 +40,7 @@ pub async fn run_levels<Opened: Future<Output = Arc<dyn Store>>>(
     let lanes = (0..LANES).map(async |lane| {
         let mut failed = Vec::new();
         loop {
+            // The next that no other lane has begun, so that a slow behaviour holds up one lane only.
             let Some(behaviour) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 return failed;
             };

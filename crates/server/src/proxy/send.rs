@@ -106,6 +106,7 @@ async fn send_within_window(
 ) -> Result<(PassthroughResponse, Option<Box<RewrittenRequest>>), UpstreamError> {
     let is_own = rewritten.is_none();
     let mut answer = send_one(host, request, rewritten.as_deref(), capture).await?;
+    // Also of an answer with status 200: a provider may begin a stream before it refuses.
     let refused = capture.read_refusal(&mut answer).await;
     // Other errors, such as an overload or a wrong key, would hit any request just the same.
     if refused.is_none() && !RETRY_ORIGINAL_ON.contains(&answer.status) {
