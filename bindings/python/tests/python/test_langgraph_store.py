@@ -175,7 +175,7 @@ def test_changed_items_leave_one_text(store: Store, engine: contexture.Engine) -
 
 
 @pytest.mark.parametrize(
-    "query", ["tea " * 3000, "x" * 5000 + " tea", "-tea", "from:user tea", "after:2099-01 tea", '"green tea', "tea \ud83d"]
+    "query", ["tea " * 3000, "x" * 5000 + " tea", "-tea", "from:assistant tea", "after:2099-01 tea", '"green tea', "tea \ud83d"]
 )
 def test_query_has_words_and_no_operators(memory: contexture.Engine, query: str) -> None:
     store = Store(memory)
