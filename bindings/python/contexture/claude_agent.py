@@ -83,9 +83,14 @@ class SessionStore:
         async for entry in read_originals(chat, _KIND):
             if entry.get("uuid") in versions:
                 versions[entry["uuid"]].append(entry)
-        back = [entry for uuid, entry in last.items() if _canonical(versions[uuid][-1]) != _canonical(entry)]
+        back = [
+            # Without any version here, the branch was moved back meanwhile.
+            (entry, _entry_id(entry, len(versions[uuid]) or -1))
+            for uuid, entry in last.items()
+            if not versions[uuid] or _canonical(versions[uuid][-1]) != _canonical(entry)
+        ]
         if back:
-            await self._store(chat, key, [(entry, _entry_id(entry, len(versions[entry["uuid"]]))) for entry in back])
+            await self._store(chat, key, back)
 
     async def _store(self, chat: AsyncConversation, key: SessionKey, entries: Sequence[tuple[Any, str | None]]) -> int:
         """Append entries by their ids, and return how many items that made."""
@@ -207,7 +212,7 @@ def _message(entry: Any, id: str | None = None) -> bytes:
 
 
 def _entry_id(entry: Any, versions: int = 0) -> str | None:
-    """The id of an entry that has a ``uuid``, by its content and how many versions came before; a stored message of this id is not stored again."""
+    """The id of an entry that has a ``uuid``, by its content and how many versions came before: what has a stored id is skipped."""
     if "uuid" not in entry:
         return None
     return _hash(_canonical(entry) if versions == 0 else json.dumps([versions, _canonical(entry)]))
