@@ -11,7 +11,7 @@ from contexture._errors import InvalidInput
 if TYPE_CHECKING:
     from typing_extensions import TypeAlias
 
-__all__ = ["Json", "Messages", "array_to_json", "object_to_json", "to_json"]
+__all__ = ["Json", "Messages", "array_to_json", "object_to_json", "to_ascii_json", "to_json"]
 
 Json: TypeAlias = Any
 """Any value that can be serialized to JSON.
@@ -31,6 +31,15 @@ def to_json(value: Json, what: str = "value") -> bytes:
     except UnicodeEncodeError as error:
         detail = f"`{what}` has half of a surrogate pair, which no text in UTF-8 can hold: {error}"
         raise InvalidInput(detail, code="bad_message") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        detail = f"`{what}` cannot be written as JSON: {error}"
+        raise InvalidInput(detail, code="bad_message") from error
+
+
+def to_ascii_json(value: Json, what: str = "value") -> str:
+    """Return the JSON of a value as ASCII, in which ``json.loads`` finds all that Python can hold: NaN and halves of surrogate pairs too."""
+    try:
+        return json.dumps(value, default=_convert, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         detail = f"`{what}` cannot be written as JSON: {error}"
         raise InvalidInput(detail, code="bad_message") from error

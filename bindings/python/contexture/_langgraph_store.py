@@ -2,18 +2,22 @@
 
 The items of all namespaces are values of one conversation, ``lgs``, so that a read sees each write
 before it. An item that has texts to search, or more than 256 KiB, also has a conversation of its
-own: it holds the texts, is what a query searches, and is deleted with the item.
+own, which its value names and each put makes anew: it holds the texts, is what a query searches, and
+is deleted when the value names it no more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import json
+import re
+import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langgraph.store.base import (
     BaseStore,
@@ -32,6 +36,7 @@ from langgraph.store.base import (
 
 from contexture._engine import Conversation
 from contexture._errors import Conflict, InvalidInput, NotFound, Unavailable
+from contexture._originals import clean_text
 
 if TYPE_CHECKING:
     from contexture._documents import Value
@@ -46,8 +51,12 @@ _INLINE_BYTES = 256 * 1024
 _LABELS = 9
 """Labels of a namespace that stand in a key by a hash each; a longer namespace has one hash for the rest."""
 
+_PAGE = 50
+"""Values of one read: each has up to 256 KiB."""
+_QUERY_BYTES = 4096
+"""What the engine accepts as a query."""
 _PATIENCE_SECONDS = 5.0
-"""How long a put waits for an item of the same name that is being deleted."""
+"""How long is waited for another writer that is just deleting the same conversation."""
 
 Namespace = tuple[str, ...]
 
@@ -68,6 +77,8 @@ class Store(BaseStore):
         ``fields``: paths of the texts that a query searches, as ``index`` of ``put`` has them
         (``"text"``, ``"tags[*]"``); by default all texts of an item.
         """
+        if isinstance(fields, str):
+            raise InvalidInput(f'`fields`: expected a list of paths, such as ["text"], found {fields!r}', code="bad_body")
         self.engine = engine
         self._fields = None if fields is None else list(fields)
 
@@ -88,11 +99,13 @@ class Store(BaseStore):
             else:
                 detail = f"`ops`: expected operations of LangGraph's stores, found {type(op).__name__}"
                 raise InvalidInput(detail, code="bad_body")
-        for op in writes.values():
-            if op.value is None:
-                self._delete(op.namespace, op.key)
+        # All of them before the first is written: none is if one cannot be.
+        prepared = [self._prepare(op) for op in writes.values()]
+        for item in prepared:
+            if item.data is None:
+                self._delete(item)
             else:
-                self._put(op, op.value)
+                self._put(item, item.data)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -100,79 +113,105 @@ class Store(BaseStore):
         return await asyncio.to_thread(self.batch, ops)
 
     def _get(self, namespace: Namespace, key: str) -> Item | None:
-        try:
-            value = self._items().values.get(_key(namespace, key))
-        except NotFound:
-            return None
-        return None if value is None else _Stored(value).item(self._own(namespace, key))
+        version: int | None = None
+        while True:
+            try:
+                value = self._items().values.get(_key(namespace, key))
+            except NotFound:
+                return None
+            if value is None or value.version == version:
+                return None
+            item = self._read(_Stored(value))
+            if item is not None:
+                return item
+            # Its blob is gone: it was deleted, or put anew, since the value was read.
+            version = value.version
 
-    def _put(self, op: PutOp, value: Mapping[str, Any]) -> None:
-        data = _to_json(value)
-        own = self._own(op.namespace, op.key)
+    def _prepare(self, op: PutOp) -> _Write:
+        # The names too: the half of an emoji is no text either.
+        _to_json([op.namespace, op.key])
+        if op.value is None:
+            return _Write(op.namespace, op.key, None, "")
+        return _Write(op.namespace, op.key, _to_json(op.value), self._text(op.value, op.index))
+
+    def _put(self, item: _Write, data: bytes) -> None:
         items = self.engine.open(_ITEMS)
-        while True:
-            found = items.values.get(_key(op.namespace, op.key))
-            before = _Stored(found) if found is not None else None
-            now = _now()
-            header: dict[str, Any] = {
-                "namespace": op.namespace,
-                "key": op.key,
-                "created": before.header["created"] if before else now,
-                "updated": now,
-            }
-            text = self._text(value, op.index)
-            if text or len(data) > _INLINE_BYTES:
+        own, names = self._write_own(item, data)
+        body = b"" if "blob" in names else data
+        try:
+            while True:
+                found = items.values.get(item.stored_key)
+                before = _Stored(found) if found is not None else None
+                now = _now()
+                created = before.header["created"] if before and not before.is_deleted else now
+                header = {"namespace": item.namespace, "key": item.key, "created": created, "updated": now, **names}
                 try:
-                    self._open(own, op)
-                    if text:
-                        # The newest text is the one that counts: a search that finds an older one finds nothing.
-                        header["text"] = own.append(text).items[0]
-                    if len(data) > _INLINE_BYTES:
-                        header["blob"] = own.values.put_blob(data)
-                except NotFound:
-                    # Deleted meanwhile.
+                    items.values.put(
+                        item.stored_key, _to_json(header) + b"\n" + body, version=found.version if found else 0
+                    )
+                    break
+                except Conflict:
+                    # Another writer was first; the own conversation is this put's alone, so only the value is written again.
                     continue
-            body = b"" if "blob" in header else data
-            try:
-                # What another writer stored or deleted meanwhile took the text or the blob with it, so all of it is done again.
-                items.values.put(
-                    _key(op.namespace, op.key), _to_json(header) + b"\n" + body, version=found.version if found else 0
-                )
-                return
-            except Conflict:
-                continue
+        except BaseException:
+            self._remove(own)
+            raise
+        if before is not None:
+            self._remove(before.own)
 
-    def _open(self, own: Conversation, op: PutOp) -> None:
-        """Create an item's own conversation, once another writer that is just deleting it has done so."""
-        names = {"namespace": list(op.namespace), "key": op.key}
-        end = time.monotonic() + _PATIENCE_SECONDS
+    def _write_own(self, item: _Write, data: bytes) -> tuple[str | None, dict[str, str]]:
+        """Create the conversation of an item that needs one. Returns its id, and what the header says of it."""
+        if not item.text and len(data) <= _INLINE_BYTES:
+            return None, {}
+        own = f"{_ITEMS}:{secrets.token_hex(16)}"
+        names = {"own": own}
+        metadata = {"namespace": list(item.namespace), "key": item.key}
+        chat = self.engine.open(own, resource=_resource(item.namespace), metadata=metadata)
+        try:
+            if item.text:
+                names["text"] = chat.append(item.text).items[0]
+            if len(data) > _INLINE_BYTES:
+                names["blob"] = chat.values.put_blob(data)
+        except BaseException:
+            self._remove(own)
+            raise
+        return own, names
+
+    def _delete(self, item: _Write) -> None:
+        values = self._items().values
         while True:
             try:
-                self.engine.open(own.id, resource=_resource(op.namespace), metadata=names)
-                return
-            except Unavailable:
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.005)
-
-    def _delete(self, namespace: Namespace, key: str) -> None:
-        items = self._items()
-        while True:
-            try:
-                found = items.values.get(_key(namespace, key))
+                found = values.get(item.stored_key)
                 if found is None:
                     return
-                try:
-                    # First what only the item leads to: a process that is killed in between has not deleted the item yet.
-                    self.engine.delete(self._own(namespace, key).id)
-                except NotFound:
-                    pass
-                items.values.delete(found.key, version=found.version)
+                stored = _Stored(found)
+                version = found.version
+                if not stored.is_deleted and stored.own is not None:
+                    # First the mark: who finds it, after a process that was killed here, can go on.
+                    marked = {**stored.header, "deleted": True}
+                    version = values.put(item.stored_key, _to_json(marked) + b"\n", version=version)
+                self._remove(stored.own)
+                values.delete(item.stored_key, version=version)
                 return
             except NotFound:
                 return
             except Conflict:
                 continue
+
+    def _remove(self, own: str | None) -> None:
+        """Delete the conversation of an item, if it has one that is still there."""
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while own is not None:
+            try:
+                self.engine.delete(own)
+                return
+            except NotFound:
+                return
+            except Unavailable:
+                # Another writer is just deleting it.
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.005)
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         found = [one for one in self._under(op.namespace_prefix)]
@@ -182,9 +221,8 @@ class Store(BaseStore):
         for score, stored in ranked:
             if len(hits) >= op.limit:
                 break
-            header = stored.header
-            item = stored.item(self._own(stored.namespace, header["key"]))
-            # A blob that is gone was deleted since.
+            item = self._read(stored) or self._get(stored.namespace, stored.header["key"])
+            # One that is gone was deleted since.
             if item is None or not _matches(item.value, op.filter or {}):
                 continue
             if skipped < op.offset:
@@ -197,12 +235,13 @@ class Store(BaseStore):
 
     def _rank(self, query: str, found: list[_Stored]) -> list[tuple[float | None, _Stored]]:
         """Those of the items that have words of the query, best first."""
+        words = _words(query)
         by_text = {stored.header["text"]: stored for stored in found if "text" in stored.header}
         scores: list[tuple[float, _Stored]] = []
         for resource in {_resource(stored.namespace): None for stored in by_text.values()}:
             after: str | None = None
             while True:
-                page = self.engine.search(query, resource=resource, limit=100, after=after)
+                page = self.engine.search(words, resource=resource, limit=100, after=after)
                 scores += [(float(hit.score), by_text[hit.id]) for hit in page if hit.id in by_text]
                 after = page.next
                 if after is None:
@@ -212,7 +251,7 @@ class Store(BaseStore):
 
     def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         conditions = op.match_conditions or ()
-        found = {stored.namespace for stored in self._under(())}
+        found = {stored.namespace for stored in self._under(_literal_prefix(conditions))}
         matching = {
             namespace[: op.max_depth] for namespace in found if all(_meets(one, namespace) for one in conditions)
         }
@@ -221,9 +260,9 @@ class Store(BaseStore):
     def _under(self, prefix: Namespace) -> Iterator[_Stored]:
         """The items of the namespaces that begin with these labels."""
         try:
-            for value in self._items().values.items(_prefix(prefix)):
+            for value in self._items().values.items(_prefix(prefix), page=_PAGE):
                 stored = _Stored(value)
-                if stored.namespace[: len(prefix)] == prefix:
+                if not stored.is_deleted and stored.namespace[: len(prefix)] == prefix:
                     yield stored
         except NotFound:
             # Nothing was ever stored.
@@ -232,9 +271,24 @@ class Store(BaseStore):
     def _items(self) -> Conversation:
         return Conversation(self.engine, _ITEMS)
 
-    def _own(self, namespace: Namespace, key: str) -> Conversation:
-        """The conversation that holds what only this item leads to."""
-        return Conversation(self.engine, f"{_ITEMS}:{_hash(json.dumps([namespace, key]), 64)}")
+    def _read(self, stored: _Stored) -> Item | None:
+        """An item of a value; ``None`` if it is deleted, or its blob was meanwhile."""
+        header, data = stored.header, stored.body
+        if stored.is_deleted:
+            return None
+        if "blob" in header:
+            try:
+                data = Conversation(self.engine, header["own"]).values.read_blob(header["blob"])
+            except NotFound:
+                return None
+        times = {name: datetime.fromisoformat(header[name]) for name in ("created", "updated")}
+        return Item(
+            value=json.loads(data),
+            key=header["key"],
+            namespace=stored.namespace,
+            created_at=times["created"],
+            updated_at=times["updated"],
+        )
 
     def _text(self, value: Mapping[str, Any], index: Any) -> str:
         if index is False:
@@ -245,30 +299,32 @@ class Store(BaseStore):
         return "\n".join(text for path in paths for text in get_text_at_path(value, tokenize_path(path)))
 
 
+class _Write(NamedTuple):
+    """A put, or a delete, of one item."""
+
+    namespace: Namespace
+    key: str
+    data: bytes | None
+    """The JSON of the value; ``None`` for a delete."""
+    text: str
+    """What a query searches."""
+
+    @property
+    def stored_key(self) -> str:
+        """The key of the item's value."""
+        return _key(self.namespace, self.key)
+
+
 class _Stored:
     """A stored item: a line of JSON about it, and behind that its value, unless that is a blob."""
 
     def __init__(self, value: Value) -> None:
-        line, _, self._body = value.data.partition(b"\n")
+        line, _, self.body = value.data.partition(b"\n")
         self.header: dict[str, Any] = json.loads(line)
         self.namespace: Namespace = tuple(self.header["namespace"])
-
-    def item(self, own: Conversation) -> Item | None:
-        """Return the item; ``None`` if its blob was deleted meanwhile."""
-        header, data = self.header, self._body
-        if "blob" in header:
-            try:
-                data = own.values.read_blob(header["blob"])
-            except NotFound:
-                return None
-        times = {name: datetime.fromisoformat(header[name]) for name in ("created", "updated")}
-        return Item(
-            value=json.loads(data),
-            key=header["key"],
-            namespace=self.namespace,
-            created_at=times["created"],
-            updated_at=times["updated"],
-        )
+        self.own: str | None = self.header.get("own")
+        """The conversation that holds what only this value leads to."""
+        self.is_deleted: bool = self.header.get("deleted", False)
 
 
 def _newest_first(found: list[_Stored]) -> list[_Stored]:
@@ -318,6 +374,30 @@ def _key(namespace: Namespace, key: str) -> str:
 
 def _resource(namespace: Namespace) -> str:
     return f"langgraph store {_hash(json.dumps(namespace), 32)}"
+
+
+def _words(query: str) -> str:
+    """The words of a query, as many as the engine accepts: what it would read as operators (``-word``, ``from:user``) are words here."""
+    words = re.sub(r'[":*]|(?<!\w)-', " ", clean_text(query)).split()
+    taken: list[str] = []
+    size = 0
+    for word in dict.fromkeys(words):
+        length = len(word.encode()) + 1
+        # A word that alone is too long is none.
+        if size + length <= _QUERY_BYTES:
+            size += length
+            taken.append(word)
+    return " ".join(taken)
+
+
+def _literal_prefix(conditions: Sequence[MatchCondition]) -> Namespace:
+    """The labels with which all namespaces begin that meet the conditions, so far as one says so."""
+    longest: Namespace = ()
+    for condition in conditions:
+        if condition.match_type == "prefix":
+            literal = tuple(itertools.takewhile(lambda label: label != "*", condition.path))
+            longest = max(longest, literal, key=len)
+    return longest
 
 
 def _meets(condition: MatchCondition, namespace: Namespace) -> bool:

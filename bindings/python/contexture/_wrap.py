@@ -9,8 +9,15 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from contexture._json import to_json
-from contexture._wrapping import build_request, event_text, read_options, split_body, warn_not_recorded, warn_unchanged
+from contexture._errors import InvalidInput
+from contexture._wrapping import (
+    StreamedAnswer,
+    build_request,
+    read_options,
+    split_body,
+    warn_not_recorded,
+    warn_unchanged,
+)
 
 if TYPE_CHECKING:
     from contexture._engine import Conversation
@@ -34,34 +41,45 @@ class Calls:
             if hasattr(request.get(name), "__next__"):
                 # It can be read only once, but may be sent unchanged after it was read.
                 request[name] = [*request[name]]
+        is_stored = False
         try:
-            sent, call, chat = self._compile(request)
+            body = split_body(request)
+            ingested = self._chat.ingest(body, format=self._format)
+            is_stored = True
+            chat = self._chat.on(ingested.branch)
+            call = self._compile(chat, body)
+            sent = build_request(request, body, call.payload, self._format)
         except Exception as error:
             # Whatever it is: the program's call matters more than what is made of it.
-            warn_unchanged(error)
+            warn_unchanged(error, is_stored=is_stored)
             return create(**request)
         response = create(**sent)
         if request.get("stream") is True:
-            return RecordedStream(response, chat, call)
+            return RecordedStream(response, chat, call, StreamedAnswer(body))
         _record(chat, call, response)
         return response
 
-    def _compile(self, request: dict[str, Any]) -> tuple[dict[str, Any], Compiled, Conversation]:
-        body = split_body(request)
-        ingested = self._chat.ingest(body, format=self._format)
-        chat = self._chat.on(ingested.branch)
-        call = chat.compile(to=self._format, **read_options(body, self._options))
-        return build_request(request, body, call.payload, self._format), call, chat
+    def _compile(self, chat: Conversation, body: Mapping[str, Any]) -> Compiled:
+        options = read_options(body, self._options)
+        try:
+            return chat.compile(to=self._format, **options)
+        except InvalidInput:
+            if "tool_choice" not in options:
+                raise
+            # A choice of a tool that the policy denies: neither is sent.
+            del options["tool_choice"]
+            return chat.compile(to=self._format, **options)
 
 
 class RecordedStream:
-    """A stream of a provider's SDK whose answer is recorded when it ends. Everything else is the SDK's."""
+    """A stream of a provider's SDK whose answer is recorded once it is complete. Everything else is the SDK's."""
 
-    def __init__(self, stream: Any, chat: Conversation, call: Compiled) -> None:
+    def __init__(self, stream: Any, chat: Conversation, call: Compiled, answer: StreamedAnswer) -> None:
         self._stream = stream
         self._chat = chat
         self._call = call
-        self._events: list[bytes] = []
+        self._answer = answer
+        self._is_finished = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -75,7 +93,13 @@ class RecordedStream:
         except StopIteration:
             self._finish()
             raise
-        self._events.append(to_json(event, "event"))
+        except Exception as error:
+            self._finish(f"the stream failed: {error}")
+            raise
+        self._answer.add(event)
+        if self._answer.is_last:
+            # Now, as a program that has read the last event may never ask for another.
+            self._finish()
         return event
 
     def __enter__(self) -> RecordedStream:
@@ -86,11 +110,27 @@ class RecordedStream:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._stream.__exit__(kind, error, traceback)
+        self._finish("the stream was closed before its end")
 
-    def _finish(self) -> None:
-        events, self._events = self._events, []
-        if events:
-            _record(self._chat, self._call, event_text(events))
+    def close(self) -> None:
+        """Close the stream, as the SDK does; an answer that is complete is recorded."""
+        self._stream.close()
+        self._finish("the stream was closed before its end")
+
+    def __del__(self) -> None:
+        if not self._is_finished:
+            warn_not_recorded("the stream was not read to its end")
+
+    def _finish(self, unless_complete: str | None = None) -> None:
+        """Record the answer, once; or say why it is not, for which ``unless_complete`` is a reason."""
+        if self._is_finished:
+            return
+        self._is_finished = True
+        problem = self._answer.problem or (None if self._answer.is_complete else unless_complete)
+        if problem is None:
+            _record(self._chat, self._call, self._answer.text())
+        else:
+            warn_not_recorded(problem)
 
 
 def _record(chat: Conversation, call: Compiled, response: Any) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from claude_agent_sdk import fold_session_summary
 
 from contexture._errors import Conflict, NotFound
 from contexture._json import to_json
-from contexture._originals import BATCH, message_with_original, read_originals
+from contexture._originals import cut_batches, encode_message, join_batch, read_original, read_originals
 
 if TYPE_CHECKING:
     from claude_agent_sdk.types import (
@@ -31,12 +32,15 @@ if TYPE_CHECKING:
     )
 
     from contexture._async_engine import AsyncConversation, AsyncEngine
-    from contexture._documents import ConversationInfo
+    from contexture._documents import ConversationInfo, Item
 
 __all__ = ["SessionStore"]
 
 _KIND = "data-claude-agent"
+_ITEMS = 2
+"""Items that an entry is stored as: its texts, or what stands for none, and the entry."""
 _SUMMARY = "claude/summary"
+"""The value that has the summary of a session, and the node up to which it was made."""
 
 
 class SessionStore:
@@ -52,22 +56,51 @@ class SessionStore:
         self.engine = engine
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
-        """Append entries to a transcript, 1,000 in a transaction, and bring the summary of its session up to date."""
-        for start in range(0, len(entries), BATCH):
-            await self._append(key, entries[start : start + BATCH])
+        """Append entries to a transcript, 1,000 (of 32 MiB) in a transaction, and bring the summary of its session up to date.
 
-    async def _append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        Raises ``InvalidInput`` for an entry over 16 MiB.
+        """
         chat = self._chat(key)
-        messages = [_message(entry) for entry in entries]
+        for batch in cut_batches(entries, lambda entry: [_message(entry)]):
+            await self._append(chat, key, [entry for entry, _ in batch])
+        if "subpath" not in key:
+            try:
+                await self._fold(chat, key)
+            except Exception:
+                # The entries are stored: the SDK would append them again. It reads the transcript of a
+                # session whose summary is behind, and the next append makes up for it.
+                pass
+
+    async def _append(self, chat: AsyncConversation, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         # Ids of one append are unique; what has the same is the same.
-        messages = [*{message.get("id", number): message for number, message in enumerate(messages)}.values()]
+        unique = {_entry_id(entry) or str(number): entry for number, entry in enumerate(entries)}
+        stored = await self._store(chat, key, [(entry, _entry_id(entry)) for entry in unique.values()])
+        if len(unique) == len(entries) and stored == _ITEMS * len(entries):
+            return
+        # Some were stored before: sent again after a failure that was none, or changed back to what they were.
+        last: dict[Any, Any] = {entry["uuid"]: entry for entry in entries if "uuid" in entry}
+        versions: dict[Any, list[Any]] = {uuid: [] for uuid in last}
+        async for entry in read_originals(chat, _KIND):
+            if entry.get("uuid") in versions:
+                versions[entry["uuid"]].append(entry)
+        back = [
+            # Without any version here, the branch was moved back meanwhile.
+            (entry, _entry_id(entry, len(versions[uuid]) or -1))
+            for uuid, entry in last.items()
+            if not versions[uuid] or _canonical(versions[uuid][-1]) != _canonical(entry)
+        ]
+        if back:
+            await self._store(chat, key, back)
+
+    async def _store(self, chat: AsyncConversation, key: SessionKey, entries: Sequence[tuple[Any, str | None]]) -> int:
+        """Append entries by their ids, and return how many items that made."""
+        messages = join_batch([[_message(entry, id) for entry, id in entries]])
         try:
-            await chat.append(messages)
+            saved = await chat.append(messages)
         except NotFound:
             await self.engine.open(chat.id, resource=_resource(key), metadata={**key})
-            await chat.append(messages)
-        if "subpath" not in key:
-            await self._fold(chat, key, entries)
+            saved = await chat.append(messages)
+        return len(saved.items)
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         """Return the entries of a transcript; ``None`` if there is none."""
@@ -88,13 +121,17 @@ class SessionStore:
         ]
 
     async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
-        """Return the summaries of the sessions of a project."""
+        """Return the summaries of the sessions of a project. One that is behind its transcript has the ``mtime`` 0."""
         summaries: list[SessionSummaryEntry] = []
         for one in await self._sessions(project_key):
-            session = one.metadata["session_id"]
-            stored = await self._chat({"project_key": project_key, "session_id": session}).values.get(_SUMMARY)
+            stored = await self._chat_of(one).values.get(_SUMMARY)
             if stored is not None:
-                summaries.append(json.loads(stored.data))
+                folded = json.loads(stored.data)
+                # The SDK compares it with that of `list_sessions`, and reads the transcript if it is older.
+                is_current = folded["items"] == one.items
+                summary: SessionSummaryEntry = folded["summary"]
+                summary["mtime"] = _milliseconds(one) if is_current else 0
+                summaries.append(summary)
         return summaries
 
     async def delete(self, key: SessionKey) -> None:
@@ -115,14 +152,22 @@ class SessionStore:
 
         return AsyncConversation(self.engine, _conversation_id(key))
 
-    async def _fold(self, chat: AsyncConversation, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+    async def _fold(self, chat: AsyncConversation, key: SessionKey) -> None:
+        """Bring a session's summary up to date: from the node up to which it was made to the newest."""
         while True:
             stored = await chat.values.get(_SUMMARY)
-            summary = fold_session_summary(json.loads(stored.data) if stored is not None else None, key, entries)
-            # By the same clock as `list_sessions`, which tells the SDK by it whether a summary is of the last append.
-            summary["mtime"] = _milliseconds(await chat.info())
+            folded = json.loads(stored.data) if stored is not None else {"summary": None, "head": None}
+            new = await _items_after(chat, folded["head"])
+            if not new:
+                return
+            if new[0].parent != folded["head"]:
+                # That node is on another branch now.
+                folded["summary"] = None
+            entries = [entry for entry in (read_original(item, _KIND) for item in new) if entry is not None]
+            summary = fold_session_summary(folded["summary"], key, entries)
+            made = to_json({"summary": summary, "head": new[-1].id, "items": new[-1].depth})
             try:
-                await chat.values.put(_SUMMARY, to_json(summary), version=stored.version if stored is not None else 0)
+                await chat.values.put(_SUMMARY, made, version=stored.version if stored is not None else 0)
                 return
             except Conflict:
                 # Another process has appended meanwhile: fold into what it wrote.
@@ -133,7 +178,12 @@ class SessionStore:
 
     async def _transcripts(self, resource: str) -> list[ConversationInfo]:
         # One without items was opened by a process that was killed before it appended.
-        return [one async for one in self.engine.conversations(resource=resource) if one.items]
+        return [one async for one in self.engine.conversations(resource=resource) if one.items and _is_transcript(one)]
+
+    def _chat_of(self, transcript: ConversationInfo) -> AsyncConversation:
+        from contexture._async_engine import AsyncConversation
+
+        return AsyncConversation(self.engine, transcript.id)
 
     async def _delete(self, conversation: str) -> None:
         try:
@@ -142,14 +192,39 @@ class SessionStore:
             pass
 
 
-def _message(entry: Any) -> dict[str, Any]:
+async def _items_after(chat: AsyncConversation, head: str | None) -> list[Item]:
+    """The items of a branch behind a node; all of them if it is not on the branch."""
+    last = 64
+    while head is not None:
+        items = [item async for item in chat.items(last=last)]
+        for number in range(len(items) - 1, -1, -1):
+            if items[number].id == head:
+                return items[number + 1 :]
+        if len(items) < last:
+            return items
+        last *= 4
+    return [item async for item in chat.items(page=500)]
+
+
+def _message(entry: Any, id: str | None = None) -> bytes:
     role = entry["type"] if entry["type"] in ("user", "assistant") else "system"
+    return encode_message(role, _text(entry), _KIND, entry, id=id)
+
+
+def _entry_id(entry: Any, versions: int = 0) -> str | None:
+    """The id of an entry that has a ``uuid``, by its content and how many versions came before: what has a stored id is skipped."""
+    if "uuid" not in entry:
+        return None
+    return _hash(_canonical(entry) if versions == 0 else json.dumps([versions, _canonical(entry)]))
+
+
+def _canonical(entry: Any) -> str:
+    return json.dumps(entry, sort_keys=True)
+
+
+def _text(entry: Any) -> str:
     content = entry["message"].get("content") if isinstance(entry.get("message"), dict) else None
-    message = message_with_original(role, "\n".join(_texts(content)), _KIND, entry)
-    if "uuid" in entry:
-        # A message of this id that is stored already, and equal, is not stored again.
-        message["id"] = _hash(json.dumps(entry, sort_keys=True))
-    return message
+    return "\n".join(_texts(content))
 
 
 def _texts(content: Any) -> list[str]:
@@ -169,6 +244,12 @@ def _milliseconds(info: ConversationInfo) -> int:
 
 def _conversation_id(key: SessionKey) -> str:
     return f"claude:{_hash(json.dumps([key['project_key'], key['session_id'], key.get('subpath')]))}"
+
+
+def _is_transcript(one: ConversationInfo) -> bool:
+    """Whether a conversation is one of these; others may be about the same resource."""
+    names: Any = one.metadata
+    return all(isinstance(names.get(name), str) for name in ("project_key", "session_id")) and one.id == _conversation_id(names)
 
 
 def _resource(key: SessionKey) -> str:

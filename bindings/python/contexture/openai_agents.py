@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any
 from agents.memory import SessionSettings
 
 from contexture._errors import Conflict, InvalidInput, NotFound
-from contexture._originals import BATCH, item_of_original, message_with_original, read_original, read_originals
+from contexture._json import to_json
+from contexture._originals import (
+    clean_text,
+    cut_batches,
+    encode_item,
+    encode_message,
+    join_batch,
+    read_original,
+    read_originals,
+)
 
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem
@@ -80,14 +89,16 @@ class Session:
             return []
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Add items: up to 1,000 all or none. What agents add at once stays together, in the order in which it is stored."""
-        for start in range(0, len(items), BATCH):
-            batch = items[start : start + BATCH]
+        """Add items: up to 1,000, of 32 MiB, all or none. What agents add at once stays together, in the order in which it is stored.
+
+        Raises ``InvalidInput`` for an item over 16 MiB.
+        """
+        for batch in cut_batches(items, _readable):
             try:
-                await self._append([part for item in batch for part in _readable(item)])
+                await self._append(join_batch(encoded for _, encoded in batch))
             except (InvalidInput, Conflict):
                 # An item of a shape that is not known yet, or that has the id of another, is kept all the same.
-                await self._append([item_of_original(_KIND, item) for item in batch])
+                await self._append(join_batch(await _accepted([item for item, _ in batch])))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take back the newest item and return it; ``None`` if there is none."""
@@ -121,7 +132,7 @@ class Session:
     def __repr__(self) -> str:
         return f"Session({self.session_id!r}, engine={self._engine!r})"
 
-    async def _append(self, messages: Sequence[Any]) -> None:
+    async def _append(self, messages: bytes) -> None:
         try:
             await self.conversation.append(messages)
         except NotFound:
@@ -167,14 +178,47 @@ class Session:
         await chat.move_branch(to, expected_head=head)
 
 
-def _readable(item: Any) -> list[Any]:
-    """What is appended for an item: what is read of it, and the item itself."""
+def _readable(item: Any, *, with_id: bool = True) -> list[bytes]:
+    """What is appended for an item: what is read of it, whose id may be that of another item, and the item itself."""
     kind = item.get("type", "message")
     if kind == "message" and item.get("role") in _ROLES:
-        return [message_with_original(_ROLES[item["role"]], _text(item.get("content")), _KIND, item)]
+        return [encode_message(_ROLES[item["role"]], _text(item.get("content")), _KIND, item)]
+    original = encode_item(_KIND, item)
     if kind in ("function_call", "function_call_output", "reasoning"):
-        return [item, item_of_original(_KIND, item)]
-    return [item_of_original(_KIND, item)]
+        try:
+            read = {name: member for name, member in item.items() if with_id or name != "id"}
+            return [to_json(_clean(read), "item"), original]
+        except InvalidInput:
+            # No text in it can be searched.
+            pass
+    return [original]
+
+
+async def _accepted(items: Sequence[Any]) -> list[list[bytes]]:
+    """What is appended for items some of which were refused: of those, only the item itself."""
+    # Tried elsewhere, as the items are to be stored in one append, which stores all of them or none.
+    from contexture._async_engine import AsyncEngine
+
+    accepted: list[list[bytes]] = []
+    async with AsyncEngine("memory:") as engine:
+        chat = await engine.open("trial")
+        for item in items:
+            readable = _readable(item, with_id=False)
+            try:
+                await chat.append(join_batch([readable]))
+                accepted.append(readable)
+            except (InvalidInput, Conflict):
+                accepted.append([encode_item(_KIND, item)])
+    return accepted
+
+
+def _clean(value: Any) -> Any:
+    """A copy of plain data in which UTF-8 can hold all texts."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, dict):
+        return {_clean(name): _clean(member) for name, member in value.items()}
+    return [_clean(member) for member in value] if isinstance(value, list) else value
 
 
 def _text(content: Any) -> str:

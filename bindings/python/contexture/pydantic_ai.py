@@ -11,7 +11,7 @@ messages that stand for it, which models are never sent, so the next request is 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.messages import (
@@ -37,24 +37,35 @@ _MARK = "contexture"
 
 
 def compile_history(
-    engine: Engine, *, model: str, **options: Json
+    engine: Engine,
+    *,
+    model: str,
+    window: int | None = None,
+    reserve: int | None = None,
+    count: str | None = None,
+    policy: str | Mapping[str, Json] | None = None,
+    turns: int | None = None,
+    preview: int | None = None,
 ) -> Callable[[list[ModelMessage]], list[ModelMessage]]:
     """Return a history processor: messages in, the messages of a compiled request out.
 
-    ``model`` and ``options`` are those of ``Engine.compile_messages``: ``window``, ``reserve``,
-    ``policy`` and others. System prompts and the instructions of the last request are counted and
-    stay; tools and images are not counted, so ``reserve`` should leave room for them. The processor
-    raises ``DoesNotFit`` if what must be sent does not fit. Runs at the same time may share it.
+    The options are those of ``Conversation.compile`` that shape the history; all others are Pydantic
+    AI's. System prompts and the instructions of the last request are counted and stay; tools, images
+    and thinking are not counted, so ``reserve`` should leave room for them. The processor raises
+    ``DoesNotFit`` if what must be sent does not fit. Runs at the same time may share it.
     """
+    options: dict[str, Json] = {
+        "window": window, "reserve": reserve, "count": count, "policy": policy, "turns": turns, "preview": preview
+    }  # fmt: skip
 
     def process(messages: list[ModelMessage]) -> list[ModelMessage]:
         history, plan = _restore(messages)
         rows = [row for number, message in enumerate(history) for row in _rows(number, message)]
         if not rows:
             return messages
-        given = {"system": _system(history), **options}
         sent = [row.chat for row in rows]
-        compiled = engine.compile_messages(sent, model=model, to="openai-chat", plan=plan, **given)
+        system = _system(history)
+        compiled = engine.compile_messages(sent, model=model, to="openai-chat", plan=plan, system=system, **options)
         kept = [one for one in compiled.payload["messages"] if one["role"] not in ("system", "developer")]
         return _Result(history, rows, kept).build(compiled.plan)
 
@@ -116,7 +127,7 @@ class _Result:
         left_out: list[tuple[int, ModelMessage]] = []
         is_kept = True
         for number, message in enumerate(self._history):
-            built += (_Built(made, []) for made in self._inserted.get(number, []))
+            built += (_Built(made, [], number) for made in self._inserted.get(number, []))
             # A message of which nothing was compiled, such as one of thoughts, goes with the one before.
             if number in self._rows:
                 is_kept = any((number, row.part) in self._kept for row in self._rows[number])
@@ -124,11 +135,12 @@ class _Result:
             if reduced is None:
                 left_out.append((number, message))
             else:
-                built.append(_Built(reduced, [message]))
-        built += (_Built(made, []) for made in self._inserted.get(len(self._history), []))
+                built.append(_Built(reduced, [message], number))
+        end = len(self._history)
+        built += (_Built(made, [], end) for made in self._inserted.get(end, []))
         if not left_out and all(one.is_original for one in built):
             return self._history
-        return _with_marks(_merge_requests(built), {"plan": plan, "left_out": left_out})
+        return _with_marks(_merge_requests(built), plan, left_out)
 
     def _reduce(self, number: int, message: ModelMessage) -> ModelMessage:
         """A message of which something is sent: the same, or one that lacks parts or has shorter outputs of tools."""
@@ -154,6 +166,8 @@ class _Built:
 
     message: ModelMessage
     stands_for: list[ModelMessage]
+    position: int
+    """Where in the history the first of these is."""
 
     @property
     def is_original(self) -> bool:
@@ -177,30 +191,35 @@ def _merge_requests(built: list[_Built]) -> list[_Built]:
             parts = [*before.message.parts, *one.message.parts]
             instructions = one.message.instructions or before.message.instructions
             message = dataclasses.replace(one.message, parts=parts, instructions=instructions)
-            merged[-1] = _Built(message, [*before.stands_for, *one.stands_for])
+            merged[-1] = _Built(message, [*before.stands_for, *one.stands_for], before.position)
         else:
             merged.append(one)
     return merged
 
 
-def _with_marks(built: list[_Built], first_mark: dict[str, Any]) -> list[ModelMessage]:
+def _with_marks(built: list[_Built], plan: Any, left_out: list[tuple[int, ModelMessage]]) -> list[ModelMessage]:
     """Say in the metadata of the messages what they stand for, and in those of the first request more."""
     messages: list[ModelMessage] = []
+    is_marked = False
     for one in built:
-        is_first = bool(first_mark) and isinstance(one.message, ModelRequest)
+        is_first = not is_marked and isinstance(one.message, ModelRequest)
         if one.is_original and not is_first:
             messages.append(one.message)
             continue
-        mark = {"stands_for": one.stands_for, **(first_mark if is_first else {})}
+        mark: dict[str, Any] = {"stands_for": one.stands_for}
+        if is_first:
+            # From this message on: programs put others before it, and cut off some.
+            places = [(number - one.position, message) for number, message in left_out]
+            mark = {**mark, "plan": plan, "left_out": places}
+            is_marked = True
         messages.append(dataclasses.replace(one.message, metadata={**(one.message.metadata or {}), _MARK: mark}))
-        first_mark = {} if is_first else first_mark
     return messages
 
 
 def _restore(messages: list[ModelMessage]) -> tuple[list[ModelMessage], Any]:
     """Return the whole history behind the messages of an earlier request and what came since, and the plan of that request."""
     history: list[ModelMessage] = []
-    left_out: list[Any] = []
+    left_out: list[tuple[int, Any]] = []
     plan: Any = None
     for message in messages:
         mark = (message.metadata or {}).get(_MARK)
@@ -208,7 +227,10 @@ def _restore(messages: list[ModelMessage]) -> tuple[list[ModelMessage], Any]:
             history.append(message)
             continue
         plan = mark.get("plan", plan)
-        left_out += mark.get("left_out", [])
+        places = mark.get("left_out", [])
+        # Where the marked message will be once those that were left out before it are back.
+        position = len(history) + len(left_out) + sum(place < 0 for place, _ in places)
+        left_out += ((max(position + place, 0), one) for place, one in places)
         history += _validated(mark["stands_for"])
     for (number, _), message in zip(left_out, _validated([message for _, message in left_out])):
         # In ascending order, so each goes where it was.
@@ -278,7 +300,12 @@ def _chat(part: Any) -> dict[str, Any] | None:
 def _prompt_text(content: str | Sequence[Any]) -> str:
     if isinstance(content, str):
         return content
-    return "\n".join(one if isinstance(one, str) else f"[{getattr(one, 'kind', 'content')}]" for one in content)
+    return "\n".join(one if isinstance(one, str) else _content_text(one) for one in content)
+
+
+def _content_text(content: Any) -> str:
+    kind = getattr(content, "kind", "content")
+    return str(content.content) if kind == "text-content" else f"[{kind}]"
 
 
 def _key(chat: dict[str, Any]) -> Any:

@@ -86,6 +86,69 @@ def test_concurrent_processes_lose_no_entry_and_no_summary(address: str) -> None
     asyncio.run(run())
 
 
+def test_entries_that_utf_8_cannot_hold_are_kept(address: str) -> None:
+    deep: Any = "end"
+    for _ in range(200):
+        deep = [deep]
+    odd = [_entry(1, "parcel \ud83d"), _entry(2, "x", n=float("inf")), _entry(3, "y", deep=deep), {"type": "mode", "half": "\ude00"}]
+
+    async def run() -> None:
+        async with contexture.AsyncEngine(address) as engine:
+            store = SessionStore(engine)
+            await store.append(KEY, odd)
+            await store.append(KEY, odd[:3])
+            assert await store.load(KEY) == odd
+            assert [hit.snippet.text for hit in await engine.search("parcel")] == ["parcel \ufffd"]
+
+    asyncio.run(run())
+
+
+def test_entries_that_are_changed_back_are_loaded_so(address: str) -> None:
+    async def run() -> None:
+        async with contexture.AsyncEngine(address) as engine:
+            store = SessionStore(engine)
+            for number in (1, 2, 1, 2, 1, 1):
+                await store.append(KEY, [_entry(0, f"version {number}")])
+                assert await store.load(KEY) == [_entry(0, f"version {number}")]
+            await store.append(KEY, [_entry(0, f"version {number}") for number in (3, 4, 3)])
+            assert await store.load(KEY) == [_entry(0, "version 3")]
+
+    asyncio.run(run())
+
+
+def test_other_conversations_about_a_project_are_no_sessions(memory: contexture.Engine) -> None:
+    async def run() -> None:
+        async with contexture.AsyncEngine("memory:") as engine:
+            store = SessionStore(engine)
+            await store.append(KEY, [_entry(1, "Where?")])
+            for name, metadata in (("notes", {}), ("copy", {"project_key": "p", "session_id": "s"})):
+                await (await engine.open(name, resource="claude:p", metadata=metadata)).append("mine")
+            assert [one["session_id"] for one in await store.list_sessions("p")] == ["s"]
+            assert [one["session_id"] for one in await store.list_session_summaries("p")] == ["s"]
+
+    asyncio.run(run())
+
+
+def test_summaries_behind_their_transcript_are_not_called_fresh(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is killed, or fails, between the entries and the summary: the next one makes up for it."""
+
+    async def run() -> None:
+        async with contexture.AsyncEngine(file) as engine:
+            store = SessionStore(engine)
+            await store.append(KEY, [_entry(1, "Where?")])
+            with monkeypatch.context() as patched:
+                patched.setattr("contexture.claude_agent.fold_session_summary", lambda *_: 1 // 0)
+                # No error: the SDK would append the entries once more.
+                await store.append(KEY, [{"type": "custom-title", "customTitle": "A parcel"}])
+            (summary,), (listed,) = await store.list_session_summaries("p"), await store.list_sessions("p")
+            assert summary["mtime"] < listed["mtime"]
+            await store.append(KEY, [{"type": "mode"}])
+            (summary,), (listed,) = await store.list_session_summaries("p"), await store.list_sessions("p")
+            assert summary["mtime"] == listed["mtime"] and summary["data"]["custom_title"] == "A parcel"
+
+    asyncio.run(run())
+
+
 def test_functions_of_the_sdk_work_on_it(file: str) -> None:
     async def run() -> None:
         async with contexture.AsyncEngine(file) as engine:

@@ -127,6 +127,88 @@ def test_batch_reads_before_it_writes(store: Store) -> None:
     assert first is not None and first.value == {"n": 2} and len(second) == 1
 
 
+def test_puts_beside_a_put_and_a_delete_are_not_lost(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between a put's texts and its value, another process puts the same item and deletes it."""
+    large = {"text": "zebra " * 60_000}
+    with contexture.Engine(file) as first, contexture.Engine(file) as second:
+        store, other = Store(first), Store(second)
+        values = type(first.open("lgs").values)
+        put, is_first = values.put, [True]
+
+        def put_later(self: Any, *arguments: Any, **more: Any) -> int:
+            if is_first:
+                is_first.clear()
+                other.put(("ada",), "k", large)
+                other.delete(("ada",), "k")
+            return put(self, *arguments, **more)
+
+        monkeypatch.setattr(values, "put", put_later)
+        store.put(("ada",), "k", large)
+        item = store.get(("ada",), "k")
+        assert item is not None and item.value == large
+        assert len(store.search(("ada",), query="zebra")) == 1
+
+
+def test_killed_deletes_are_gone_on_with(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with contexture.Engine(file) as engine:
+        store = Store(engine)
+        store.put(("ada",), "k", {"text": "marmalade " * 40_000})
+        for step in ("engine", "values"):
+            with monkeypatch.context() as patched:
+                kind = type(engine) if step == "engine" else type(engine.open("lgs").values)
+                patched.setattr(kind, "delete", lambda *_, **__: 1 // 0)
+                with pytest.raises(ZeroDivisionError):
+                    store.delete(("ada",), "k")
+            assert store.get(("ada",), "k") is None
+            assert store.search(("ada",)) == store.search(("ada",), query="marmalade") == store.list_namespaces() == []
+        store.delete(("ada",), "k")
+        assert [one.id for one in engine.conversations()] == ["lgs"]
+        assert [*engine.open("lgs").values.items()] == [] and len(engine.search("marmalade")) == 0
+
+
+def test_changed_items_leave_one_text(store: Store, engine: contexture.Engine) -> None:
+    """Texts that an item had before take no room in a search, which looks at a limited number of them."""
+    for number in range(5):
+        store.put(("ada",), "k", {"text": f"zebra {number}"})
+    assert [hit.snippet.text for hit in engine.search("zebra")] == ["zebra 4"]
+    assert len([*engine.conversations()]) == 2
+
+
+@pytest.mark.parametrize(
+    "query", ["tea " * 3000, "x" * 5000 + " tea", "-tea", "from:assistant tea", "after:2099-01 tea", '"green tea', "tea \ud83d"]
+)
+def test_query_has_words_and_no_operators(memory: contexture.Engine, query: str) -> None:
+    store = Store(memory)
+    store.put(("ada",), "k", {"text": "Tea from Assam"})
+    assert [hit.key for hit in store.search(("ada",), query=query)] == ["k"]
+
+
+def test_batches_are_checked_before_they_write(memory: contexture.Engine) -> None:
+    store = Store(memory)
+    with pytest.raises(contexture.InvalidInput):
+        store.batch([PutOp(("ada",), "a", {"n": 1}), PutOp(("ada",), "b", {"n": {1, 2}})])
+    assert store.search(("ada",)) == []
+    with pytest.raises(contexture.InvalidInput, match="list of paths"):
+        Store(memory, fields="text")
+
+
+def test_lists_of_namespaces_read_what_is_under_their_prefix(memory: contexture.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(memory)
+    for namespace in NAMESPACES:
+        store.put(namespace, "k", {"n": 1}, index=False)
+    values = type(memory.open("lgs").values)
+    items, read = values.items, []
+
+    def counted(self: Any, *arguments: Any, **more: Any) -> Iterator[Any]:
+        for value in items(self, *arguments, **more):
+            read.append(value.key)
+            yield value
+
+    monkeypatch.setattr(values, "items", counted)
+    assert store.list_namespaces(prefix=("docs", "*")) == [("docs", "v1"), ("docs", "v2", "é/ü")]
+    assert len(read) == 2
+
+
 def test_concurrent_writers_leave_items_that_queries_find(address: str) -> None:
     """Two engines, as of two processes, put and delete the same items; whatever is there in the end is found by its words."""
     with contexture.Engine(address) as first, contexture.Engine(address) as second:

@@ -96,6 +96,49 @@ def test_what_is_taken_back_is_kept(file: str) -> None:
     asyncio.run(run())
 
 
+def test_odd_items_are_kept_and_others_are_searched(address: str) -> None:
+    """What SQLiteSession can store is stored; an item that is refused takes nothing else out of the search."""
+    deep: Any = "end"
+    for _ in range(200):
+        deep = [deep]
+    odd: list[Any] = [
+        {"role": "user", "content": "marmalade \ud83d"},
+        {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{\"city\": \"\ude00 jam\"}"},
+        {"type": "function_call_output", "call_id": "c1", "output": 7},
+        {"type": "of_another_year", "n": float("inf")},
+        {"type": "of_another_year", "deep": deep},
+        {"type": "function_call", "call_id": "c2", "name": "weather", "arguments": "{}", "id": "fc_1"},
+        {"type": "function_call", "call_id": "c3", "name": "weather", "arguments": "{}", "id": "fc_1"},
+    ]
+    items = [*odd, *({"role": "user", "content": f"honey {n}"} for n in range(20))]
+
+    async def run() -> None:
+        async with contexture.AsyncEngine(address) as engine:
+            ours, theirs = Session(engine, "ada"), SQLiteSession("ada")
+            for one in (ours, theirs):
+                await one.add_items(items)
+            assert json.dumps(await ours.get_items()) == json.dumps(await theirs.get_items()) == json.dumps(items)
+            theirs.close()
+            assert len(await engine.search("honey", limit=100)) == 20
+            assert [hit.snippet.text for hit in await engine.search("marmalade")] == ["marmalade \ufffd"]
+            assert len(await engine.search("jam")) == 1
+
+    asyncio.run(run())
+
+
+def test_batches_are_cut_by_bytes(file: str) -> None:
+    async def run() -> None:
+        async with contexture.AsyncEngine(file) as engine:
+            session = Session(engine, "ada")
+            items: list[Any] = [{"type": "of_another_year", "n": n, "text": "x" * 8_000_000} for n in range(10)]
+            await session.add_items(items)
+            assert await session.get_items() == items
+            with pytest.raises(contexture.InvalidInput, match="item_bytes"):
+                await session.add_items([{"type": "of_another_year", "text": "x" * 17_000_000}])  # type: ignore[typeddict-item]
+
+    asyncio.run(run())
+
+
 def test_agents_at_once_lose_nothing(address: str) -> None:
     """Two processes, as two engines: they add and take back at the same time. Each item is there or was returned by one pop."""
 
@@ -114,6 +157,11 @@ def test_agents_at_once_lose_nothing(address: str) -> None:
             await asyncio.gather(*(add(n) for n in range(12)), *(pop(n) for n in range(6)))
             left = await sessions[0].get_items()
             assert left == await sessions[1].get_items()
+            # What an agent adds at once stays together: of a pair, only the second may be taken back.
+            order = [item["content"].split() for item in left]
+            for number, part in order:
+                if part == "second":
+                    assert order[order.index([number, part]) - 1] == [number, "first"]
             texts = [item["content"] for item in (*left, *popped) if item is not None]
             assert sorted(texts) == sorted(f"{n} {part}" for n in range(12) for part in ("first", "second"))
 

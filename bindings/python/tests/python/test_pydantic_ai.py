@@ -20,6 +20,7 @@ from pydantic_ai.messages import (  # noqa: E402
     ModelRequest,
     ModelResponse,
     SystemPromptPart,
+    TextContent,
     TextPart,
     ThinkingPart,
     ToolCallPart,
@@ -117,6 +118,33 @@ def test_what_does_not_fit_is_an_error() -> None:
     processor = compile_history(contexture.Engine("memory:"), model="gpt-4o", window=1000, reserve=100)
     with pytest.raises(contexture.DoesNotFit):
         processor([ModelRequest(parts=[UserPromptPart("lorem ipsum " * 2000)])])
+
+
+def test_texts_in_lists_are_counted() -> None:
+    processor = compile_history(contexture.Engine("memory:"), model="gpt-4o", window=1000, reserve=100)
+    with pytest.raises(contexture.DoesNotFit):
+        processor([ModelRequest(parts=[UserPromptPart([TextContent("lorem ipsum " * 2000)])])])
+
+
+@pytest.mark.parametrize("option", ["system", "to", "plan", "tools"])
+def test_options_without_effect_are_refused(option: str) -> None:
+    with pytest.raises(TypeError, match=option):
+        compile_history(contexture.Engine("memory:"), model="gpt-4o", **{option: "x"})  # type: ignore[arg-type]
+
+
+def test_histories_are_restored_behind_other_messages() -> None:
+    """Programs put messages before a compiled history, such as another one, and cut some off."""
+    whole: list[ModelMessage] = []
+    for turn in range(20):
+        whole.append(ModelRequest(parts=[UserPromptPart(f"Turn {turn}? " + "lorem ipsum " * 80)]))
+        whole.append(ModelResponse(parts=[TextPart(f"Answer {turn}.")]))
+    whole.append(ModelRequest(parts=[UserPromptPart("And?")]))
+    compiled = compile_history(contexture.Engine("memory:"), model="gpt-4o", window=4000, reserve=500, policy=POLICY)(whole)
+    assert len(compiled) < len(whole)
+    greeting: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart("Hello")]), ModelResponse(parts=[TextPart("Hi.")])]
+    assert restore_history(compiled) == whole
+    assert restore_history([*greeting, *compiled]) == [*greeting, *whole]
+    assert restore_history([*compiled, *greeting, *compiled]) == [*whole, *greeting, *whole]
 
 
 def test_runs_at_once_share_a_processor() -> None:

@@ -86,10 +86,17 @@ class Wire:
 
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []
+        self.fails = 0
+        """How many of the next requests are answered with an error."""
+        self.halves = False
+        """Whether streams of Chat Completions cut an emoji in two."""
 
     def answer(self, request: Any) -> Any:
         body = json.loads(request.content)
         self.sent.append(body)
+        if self.fails:
+            self.fails -= 1
+            return httpx.Response(500, json={"error": {"message": "out of order", "type": "server_error"}})
         path, number = request.url.path, len(self.sent)
         form = {"/v1/chat/completions": (_chat, _chat_events), "/v1/responses": (_response, _response_events)}
         whole, events = form.get(path, (_message, _message_events))
@@ -98,6 +105,8 @@ class Wire:
         lines = "".join(
             (f"event: {event['type']}\n" if "type" in event else "") + f"data: {json.dumps(event)}\n\n" for event in events(number)
         )
+        if self.halves:
+            lines = lines.replace("Answer ", "\\ud83d").replace(f"{number}.", "\\ude00")
         end = "" if path != "/v1/chat/completions" else "data: [DONE]\n\n"
         return httpx.Response(200, headers={"content-type": "text/event-stream"}, text=lines + end)
 
@@ -242,10 +251,159 @@ def test_calls_that_cannot_be_taken_in_pass_unchanged(memory: Engine) -> None:
     assert len([*chat.calls()]) == 2
     with pytest.raises(contexture.InvalidInput, match="SDK"):
         wrap(object(), chat)
-    # A provider's error is the program's, and the same call afterwards is not stored twice.
-    memory.delete("c")
+    with pytest.raises(contexture.InvalidInput, match="wrapped already"):
+        wrap(client, chat)
+    claude: Any = wrap(wire.client(anthropic.Anthropic), chat)
+    with pytest.warns(UserWarning, match="`create`"):
+        claude.beta.messages.create(model="claude-sonnet-5", max_tokens=9, messages=question)
+    assert len([*chat.calls()]) == 2
+
+
+@pytest.mark.parametrize("chat", [None, "c", "sync"])
+def test_async_clients_need_a_conversation_of_asyncio(memory: Engine, chat: Any) -> None:
+    with pytest.raises(contexture.InvalidInput, match="AsyncEngine"):
+        wrap(Wire().client(openai.AsyncOpenAI), memory.open("c") if chat == "sync" else chat)
+
+
+def test_provider_errors_are_the_programs(memory: Engine) -> None:
+    """The same call after one stores nothing twice."""
+    wire, chat = Wire(), memory.open("c")
+    client = wrap(wire.client(openai.OpenAI), chat)
+    question = [{"role": "user", "content": "Rome?"}]
+    wire.fails = 1
+    with pytest.raises(openai.InternalServerError):
+        client.chat.completions.create(model="gpt-4o", messages=question)
+    # What was asked stays, without an answer.
+    assert [message["role"] for message in chat.messages()] == ["user"]
     client.chat.completions.create(model="gpt-4o", messages=question)
-    assert len(memory.open("c").messages()) == 2
+    assert [message["role"] for message in chat.messages()] == ["user", "assistant"]
+    assert [branch.name for branch in chat.branches()] == ["main"]
+
+
+def test_warnings_say_what_is_stored_at_the_line_of_the_program(memory: Engine) -> None:
+    wire, chat = Wire(), memory.open("c")
+    client = wrap(wire.client(openai.OpenAI), chat, window=4000)
+    with pytest.warns(UserWarning, match="its messages are stored, its answer is not") as caught:
+        client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "lorem ipsum " * 5000}])
+    assert len(chat.messages()) == 1 and [one.filename for one in caught] == [__file__]
+    with pytest.warns(UserWarning, match="and is not stored") as caught:
+        client.responses.create(model="gpt-4o", input="Rome?", previous_response_id="resp_0")
+    assert len(chat.messages()) == 1 and [one.filename for one in caught] == [__file__]
+
+
+def test_streams_that_are_left_at_their_end_are_recorded(memory: Engine) -> None:
+    wire = Wire()
+    question = [{"role": "user", "content": "Rome?"}]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        client = wrap(wire.client(openai.OpenAI), memory.open("a"))
+        for chunk in client.chat.completions.create(model="gpt-4o", messages=question, stream=True):
+            if chunk.choices[0].finish_reason:
+                break
+        # What a call cost comes behind its answer, or never.
+        client = wrap(wire.client(openai.OpenAI), memory.open("b"))
+        options = {"include_usage": True}
+        with client.chat.completions.create(model="gpt-4o", messages=question, stream=True, stream_options=options) as chunks:
+            for chunk in chunks:
+                if chunk.choices[0].finish_reason:
+                    break
+        claude: Any = wrap(wire.client(anthropic.Anthropic), memory.open("c"))
+        events = claude.messages.create(model="claude-sonnet-5", max_tokens=9, messages=question, stream=True)
+        for event in events:
+            if event.type == "message_stop":
+                break
+        events.close()
+    for name in "abc":
+        assert [message["role"] for message in memory.open(name).messages()] == ["user", "assistant"], name
+        assert len([*memory.open(name).calls()]) == 1
+
+
+@pytest.mark.parametrize("way", ["close", "with", "drop", "error"])
+def test_streams_that_are_left_in_the_middle_warn(memory: Engine, way: str) -> None:
+    wire, chat = Wire(), memory.open("c")
+    client = wrap(wire.client(openai.OpenAI), chat)
+    stream = client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "Rome?"}], stream=True)
+    with pytest.warns(UserWarning, match="the answer to this call is not stored: the stream") as caught:
+        next(stream)
+        if way == "close":
+            stream.close()
+        elif way == "with":
+            with stream:
+                pass
+        elif way == "error":
+            stream._stream = iter(lambda: 1 // 0, None)
+            with pytest.raises(ZeroDivisionError):
+                next(stream)
+        del stream
+    assert len(caught) == 1
+    assert [message["role"] for message in chat.messages()] == ["user"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_events_with_half_an_emoji_reach_the_program(file: str, is_async: bool) -> None:
+    wire = Wire()
+    wire.halves = True
+    call: dict[str, Any] = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Rome?"}], "stream": True}
+
+    async def read_async() -> list[Any]:
+        async with AsyncEngine(file) as engine:
+            client = wrap(wire.client(openai.AsyncOpenAI), await engine.open("c"))
+            return [chunk async for chunk in await client.chat.completions.create(**call)]
+
+    with pytest.warns(UserWarning, match="surrogate") as caught:
+        if is_async:
+            chunks = asyncio.run(read_async())
+        else:
+            chunks = [*wrap(wire.client(openai.OpenAI), Engine(file).open("c")).chat.completions.create(**call)]
+    assert [chunk.choices[0].delta.content for chunk in chunks] == ["\ud83d", "\ude00", None] and len(caught) == 1
+
+
+def _function(name: str) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+
+
+ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [
+    {"type": "function", "function": {"name": name}} for name in ("weather", "rm_all")
+]}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tools", "choice", "sent", "sent_choice"),
+    [
+        (["rm_all"], "required", None, None),
+        (["rm_all"], None, None, None),
+        (["weather", "rm_all"], {"type": "function", "function": {"name": "rm_all"}}, ["weather"], None),
+        (["weather", "rm_all"], {"type": "function", "function": {"name": "weather"}}, ["weather"], "same"),
+        (["weather", "rm_all"], "required", ["weather"], "same"),
+        (["weather", "rm_all"], ALLOWED, ["weather"], {"type": "allowed_tools", "allowed_tools": {
+            "mode": "auto", "tools": [{"type": "function", "function": {"name": "weather"}}]
+        }}),
+    ],
+)  # fmt: skip
+def test_denied_tools_leave_a_valid_request(memory: Engine, tools: list[str], choice: Any, sent: Any, sent_choice: Any) -> None:
+    wire, chat = Wire(), memory.open("c")
+    client = wrap(wire.client(openai.OpenAI), chat, policy=POLICY)
+    more = {} if choice is None else {"tool_choice": choice}
+    offered = [_function(name) for name in tools]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        client.chat.completions.create(
+            model="gpt-4o", messages=[{"role": "user", "content": "Rome?"}], tools=offered, parallel_tool_calls=False, **more
+        )
+    (body,) = wire.sent
+    assert [tool["function"]["name"] for tool in body.get("tools", [])] == (sent or []) and ("tools" in body) == (sent is not None)
+    assert body.get("tool_choice") == (choice if sent_choice == "same" else sent_choice)
+    assert ("parallel_tool_calls" in body) == (sent is not None)
+
+
+def test_denied_tools_with_free_input_are_not_sent(memory: Engine) -> None:
+    wire = Wire()
+    client = wrap(wire.client(openai.OpenAI), memory.open("c"), policy=POLICY)
+    chat_tools: Any = [{"type": "custom", "custom": {"name": name}} for name in ("sql", "rm_sql")]
+    client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "Rome?"}], tools=chat_tools)
+    tools: Any = [{"type": "custom", "name": "sql"}, {"type": "custom", "name": "rm_sql"}, {"type": "web_search"}]
+    client.responses.create(model="gpt-4o", input=[{"role": "user", "content": "Rome?"}], tools=tools)
+    assert [body["tools"] for body in wire.sent] == [chat_tools[:1], [tools[0], tools[2]]]
 
 
 def test_program_of_the_page_runs(tmp_path: Path) -> None:
