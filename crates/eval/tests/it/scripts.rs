@@ -274,6 +274,11 @@ const SEPARATE_CHANGES: &[&[Round]] = &[
     &[&[("read_file", r#"{"path": "service/mod_06.py"}"#)]],
     &[&[("read_file", r#"{"path": "service/mod_08.py"}"#)]],
     &[&[("read_file", r#"{"path": "service/mod_10.py"}"#)]],
+    &[&[("read_file", r#"{"path": "service/mod_14.py"}"#)]],
+    &[&[("read_file", r#"{"path": "service/mod_16.py"}"#)]],
+    &[&[("read_file", r#"{"path": "service/mod_17.py"}"#)]],
+    &[&[("read_file", r#"{"path": "service/mod_18.py"}"#)]],
+    &[&[("read_file", r#"{"path": "service/mod_20.py"}"#)]],
     &[&[(
         "replace",
         r#"{"path": "service/mod_12.py", "old": "{{step_12_10}}", "new": "{{last_step}}"}"#,

@@ -161,6 +161,8 @@ struct Story {
     stand: Stand,
     run: String,
     call: String,
+    /// A call on record.
+    past_call: String,
 }
 
 impl Story {
@@ -182,8 +184,10 @@ impl Story {
         }
         let (_, turn) = waiting(&stand, new["id"].as_str().unwrap()).await;
         let runs = stand.get("/api/v1/runs").await.ok();
+        let calls = stand.get("/api/v1/calls").await.ok();
         Self {
             stand,
+            past_call: calls["calls"][0]["id"].as_str().unwrap().to_owned(),
             run: turn.run.to_string(),
             call: runs["runs"][0]["waiting"][0]["call"]
                 .as_str()
@@ -196,9 +200,13 @@ impl Story {
     async fn send(&self, operation: &Operation, media_type: &str, example: &Value) -> Answer {
         let mut path = operation.example_path();
         let mut example = example.clone();
-        if operation.path.contains("{run}") {
+        let of_server = [("{run}", &self.run), ("{call}", &self.past_call)];
+        for (name, id) in of_server
+            .iter()
+            .filter(|(name, _)| operation.path.contains(name))
+        {
             path = Operation {
-                path: operation.path.replace("{run}", &self.run),
+                path: operation.path.replace(name, id),
                 method: operation.method.clone(),
                 described: operation.described.clone(),
             }
@@ -231,8 +239,9 @@ async fn every_body_has_an_example_that_is_accepted() {
             let what = format!("{} as {media_type}", operation.id());
             assert!(!example.is_null(), "{what} has no example");
             // What is queued is queued in a conversation too.
-            let has_story =
-                operation.path.contains("{conversation}") || operation.id() == "queue_run";
+            let names = ["{conversation}", "{call}"];
+            let has_story = names.iter().any(|name| operation.path.contains(name))
+                || operation.id() == "queue_run";
             let answer = if has_story {
                 let story = Story::new(&operations).await;
                 story.send(operation, &media_type, &example).await
@@ -242,6 +251,7 @@ async fn every_body_has_an_example_that_is_accepted() {
                     stand,
                     run: String::new(),
                     call: String::new(),
+                    past_call: String::new(),
                 };
                 story.send(operation, &media_type, &example).await
             };

@@ -80,7 +80,7 @@ async fn check_linear(what: &str, most: usize, cost: impl AsyncFn(usize) -> Opti
 async fn twice_the_history_takes_twice_the_time() {
     let (messages, keys) = match std::env::var_os("CONTEXTURE_SOAK") {
         Some(_) => (1_000_000, 1_000_000),
-        None => (40_000, 100_000),
+        None => (20_000, 50_000),
     };
     check_linear("in memory", messages, async |count| {
         ingest_cost(Engine::in_memory(), count).await

@@ -49,7 +49,7 @@ pub(crate) fn coding_tasks() -> Vec<EvalTask> {
             needs_history: false,
             ..task(
                 "code-separate-changes",
-                "eight requests, none of which needs another",
+                "thirteen requests, none of which needs another",
                 SEPARATE_TURNS,
             )
         },
@@ -170,6 +170,11 @@ const SEPARATE_TURNS: &[&str] = &[
     "Which region does step_6_2 in service/mod_06.py sum?",
     "And step_8_7 in service/mod_08.py?",
     "Which kinds of rows does service/mod_10.py look for?",
+    "What is the limit of step_14_3 in service/mod_14.py?",
+    "And of step_16_4 in service/mod_16.py?",
+    "Which region does step_17_2 in service/mod_17.py sum?",
+    "And step_18_7 in service/mod_18.py?",
+    "Which kinds of rows does service/mod_20.py look for?",
     "In service/mod_12.py, rename the function step_12_10 to last_step.",
 ];
 
