@@ -166,21 +166,14 @@ impl StoredPath {
     /// again for every call.
     pub(crate) fn places_of(&self, nodes: &BTreeSet<NodeId>) -> BTreeMap<NodeId, usize> {
         let mut known = self.places.lock();
-        let found = nodes.iter().filter_map(|id| Some((*id, *known.get(id)?)));
-        let mut places: BTreeMap<NodeId, usize> = found.collect();
-        if places.len() < nodes.len() {
-            let missing: BTreeSet<NodeId> = nodes
-                .iter()
-                .filter(|id| !places.contains_key(id))
-                .copied()
-                .collect();
-            let walked = (0..).zip(&self.nodes);
-            let found = walked.filter(|(_, node)| missing.contains(&node.id));
-            places.extend(found.map(|(at, node)| (node.id, at)));
+        if !nodes.iter().all(|id| known.contains_key(id)) {
             // Those of compactions that are no longer in effect are not kept.
-            known.clone_from(&places);
+            let walked = (0..).zip(&self.nodes);
+            let found = walked.filter(|(_, node)| nodes.contains(&node.id));
+            *known = found.map(|(at, node)| (node.id, at)).collect();
         }
-        places
+        let places = nodes.iter().filter_map(|id| Some((*id, *known.get(id)?)));
+        places.collect()
     }
 
     /// Whether a compaction on it was redacted.

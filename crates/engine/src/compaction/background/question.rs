@@ -57,7 +57,7 @@ pub(super) struct NotWritten {
 }
 
 impl NotWritten {
-    fn unpaid(reason: impl ToString) -> Self {
+    pub(super) fn unpaid(reason: impl ToString) -> Self {
         Self {
             reason: reason.to_string(),
             paid: false,

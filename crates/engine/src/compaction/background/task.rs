@@ -206,10 +206,7 @@ async fn write_summary(
     let strategy = &plan.strategy;
     let chosen = match strategy.choose_way(subject) {
         Ok(chosen) => chosen,
-        Err(reason) => {
-            let paid = false;
-            return (String::new(), Err(NotWritten { reason, paid }));
-        }
+        Err(reason) => return (String::new(), Err(NotWritten::unpaid(reason))),
     };
     let by = strategy.configuration(&chosen.way, &plan.target);
     let asked = match chosen.way {
@@ -225,18 +222,14 @@ async fn write_summary(
     let (breakers, policy) = (chat.engine().circuit_breakers(), plan.compact.breaker);
     if !breakers.can_try(&by, policy, chat.engine().now_ms()) {
         let reason = format!("left alone after {} failures", policy.failures);
-        let paid = false;
-        return (by, Err(NotWritten { reason, paid }));
+        return (by, Err(NotWritten::unpaid(reason)));
     }
     let names = match &strategy.payer {
         None => None,
         Some(payer) => match payer.may_ask(chat.owner(), chat.id()).await {
             Ok(()) => Some(payer.names(asked)),
             // No failure of the model's: it was not asked.
-            Err(reason) => {
-                let paid = false;
-                return (by, Err(NotWritten { reason, paid }));
-            }
+            Err(reason) => return (by, Err(NotWritten::unpaid(reason))),
         },
     };
     let subject = SummarySubject {
