@@ -44,8 +44,8 @@ class AsyncCalls:
                 request[name] = [*request[name]]
         is_stored = False
         try:
-            body = split_body(request)
-            ingested = await self._chat.ingest(body, format=self._format)
+            raw, body = split_body(request)
+            ingested = await self._chat.ingest(raw, format=self._format)
             is_stored = True
             chat = self._chat.on(ingested.branch)
             call = await self._compile(chat, body)

@@ -43,8 +43,8 @@ class Calls:
                 request[name] = [*request[name]]
         is_stored = False
         try:
-            body = split_body(request)
-            ingested = self._chat.ingest(body, format=self._format)
+            raw, body = split_body(request)
+            ingested = self._chat.ingest(raw, format=self._format)
             is_stored = True
             chat = self._chat.on(ingested.branch)
             call = self._compile(chat, body)

@@ -172,8 +172,8 @@ def _warn(text: str) -> None:
     warnings.warn(text, UserWarning, stacklevel=level)
 
 
-def split_body(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the members of a call that are sent as its body, as plain data.
+def split_body(request: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
+    """Return the members of a call that are sent as its body, as JSON and as plain data.
 
     Raises ``InvalidInput`` if the provider holds the history, or the answer comes in another form.
     """
@@ -183,8 +183,8 @@ def split_body(request: dict[str, Any]) -> dict[str, Any]:
     if "x-stainless-raw-response" in {name.lower() for name in request.get("extra_headers") or {}}:
         raise InvalidInput("`with_raw_response`: the answer is not parsed", code="bad_body")
     body = {name: value for name, value in request.items() if name not in _NO_BODY and _is_given(value)}
-    plain: dict[str, Any] = json.loads(to_json(body, "request"))
-    return plain
+    raw = to_json(body, "request")
+    return raw, json.loads(raw)
 
 
 def _is_given(value: Any) -> bool:
