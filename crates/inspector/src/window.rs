@@ -208,20 +208,23 @@ impl<'a> Window<'a> {
 
     /// Returns a part by its number, from 1; `None` for a request of which no parts are known.
     pub(crate) fn part(&self, number: usize) -> Option<&BandPart> {
-        let at = number.checked_sub(1)?;
-        self.parts.get(at)?;
-        self.band.parts.get(at)
+        self.told(number)?;
+        self.band.parts.get(number - 1)
+    }
+
+    /// What the API tells of the part of a number.
+    fn told(&self, number: usize) -> Option<View<'a>> {
+        self.parts.get(number.checked_sub(1)?).copied()
     }
 
     /// What the part of a number is, in a few words.
     pub(crate) fn part_words(&self, number: usize) -> String {
-        let said = number.checked_sub(1).and_then(|at| self.parts.get(at));
-        said.map(|said| part_words(*said)).unwrap_or_default()
+        self.told(number).map(part_words).unwrap_or_default()
     }
 
     /// What became of the part of a number, and by which rule; `None` if it is not known.
     pub(crate) fn rule_words(&self, number: usize) -> Option<String> {
-        let said = self.parts.get(number.checked_sub(1)?)?;
+        let said = self.told(number)?;
         let verdict = words(said.text_of("verdict")?);
         Some(match said.text_of("rule") {
             Some(rule) => format!("{verdict}: {}", words(rule)),

@@ -1,6 +1,7 @@
 //! A call as it would have been with another window, model or policy: both windows, what each costs, and the policy to keep.
 
 use contexture_report::number_format::group_thousands;
+use futures_util::future::join;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
@@ -33,10 +34,12 @@ pub(crate) async fn show(
     query: &Parameters,
 ) -> Result<Reply, ApiError> {
     let path = format!("/api/v1/calls/{}", encode(id));
-    let found = api.get(&path).await?;
+    // At once: each of them waits for the database alone.
+    let (found, policies) = join(api.get(&path), api.get("/api/v1/policies")).await;
+    let found = found?;
     let call = found.view();
     // Without the list of policies there is still the choice of none.
-    let policies = api.get("/api/v1/policies").await.unwrap_or_default();
+    let policies = policies.unwrap_or_default();
     let choice = Choice::read(query);
     let both = match choice.request(call, policies.view()) {
         Err(fault) => alert(&fault),

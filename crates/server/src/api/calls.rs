@@ -311,12 +311,20 @@ async fn show_call(
     Path(id): Path<String>,
     Query(asked): Query<ShownCallParams>,
 ) -> Result<Json<CallDocument>, Problem> {
-    let none = || Problem::new(Code::NotFound, format!("call {id:?} not found"));
     let parts = parse_parts(asked.include.as_deref())?;
     call_record(&app)?;
-    let RequestId(call) = id.parse().map_err(|()| none())?;
+    let call = parse_id(&id)?;
     let found = operations::describe_call(app.engine(), &owner, call, &parts).await?;
-    found.map(Json).ok_or_else(none)
+    found.map(Json).ok_or_else(|| call_not_found(&id))
+}
+
+fn parse_id(id: &str) -> Result<CallId, Problem> {
+    let RequestId(call) = id.parse().map_err(|()| call_not_found(id))?;
+    Ok(call)
+}
+
+fn call_not_found(id: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("call {id:?} not found"))
 }
 
 /// The items that are wanted.
@@ -344,14 +352,13 @@ async fn list_call_items(
     Path(id): Path<String>,
     Query(asked): Query<CallItemsParams>,
 ) -> Result<Json<CallItemsDocument>, Problem> {
-    let none = || Problem::new(Code::NotFound, format!("call {id:?} not found"));
-    let RequestId(call) = id.parse().map_err(|()| none())?;
+    let call = parse_id(&id)?;
     let first = asked.first.unwrap_or_default();
     let limit = page::page_length(asked.limit, 100)?;
     call_record(&app)?;
     let indexes = first..first.saturating_add(limit);
     let found = operations::explain_call_items(app.engine(), &owner, call, indexes).await?;
-    found.map(Json).ok_or_else(none)
+    found.map(Json).ok_or_else(|| call_not_found(&id))
 }
 
 /// Compiles a call as it would have been with another model, window or policy, and compares it with the call before it. Without a
@@ -370,13 +377,12 @@ async fn compile_call_what_if(
     Extension(cancel): Extension<Cancel>,
     Json(asked): Json<CompileDocument>,
 ) -> Result<Json<WhatIfDocument>, Problem> {
-    let none = || Problem::new(Code::NotFound, format!("call {id:?} not found"));
-    let RequestId(call) = id.parse().map_err(|()| none())?;
+    let call = parse_id(&id)?;
     call_record(&app)?;
     let (engine, host) = (app.engine(), app.host());
     let told =
         operations::compile_call_what_if(engine, &owner, call, &asked, &host, &cancel).await?;
-    told.map(Json).ok_or_else(none)
+    told.map(Json).ok_or_else(|| call_not_found(&id))
 }
 
 /// Compares two requests as the provider's prompt cache does: those of two calls, or any two. Shows the first place where they differ,

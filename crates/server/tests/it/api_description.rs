@@ -198,20 +198,14 @@ impl Story {
 
     /// Sends an example as it stands; only ids that a server makes are those that this one made.
     async fn send(&self, operation: &Operation, media_type: &str, example: &Value) -> Answer {
-        let mut path = operation.example_path();
         let mut example = example.clone();
-        let of_server = [("{run}", &self.run), ("{call}", &self.past_call)];
-        for (name, id) in of_server
-            .iter()
-            .filter(|(name, _)| operation.path.contains(name))
-        {
-            path = Operation {
-                path: operation.path.replace(name, id),
-                method: operation.method.clone(),
-                described: operation.described.clone(),
-            }
-            .example_path();
+        let path = operation.path.replace("{run}", &self.run);
+        let path = Operation {
+            path: path.replace("{call}", &self.past_call),
+            method: operation.method.clone(),
+            described: operation.described.clone(),
         }
+        .example_path();
         if operation.id() == "decide_call" {
             example["call"] = json!(self.call);
         }

@@ -54,11 +54,13 @@ pub async fn list_branch_calls(
         for call in block.calls.into_iter().filter(is_here) {
             found.total += 1;
             // Ids begin with their time, so the newer ones of a list are the greater ones.
-            let is_behind = after.is_none_or(|after| call.id < after);
-            match found.calls.len() < limit {
-                true if is_behind => found.calls.push(call),
-                false => found.next = found.calls.last().map(|last| last.id),
-                true => {}
+            if after.is_some_and(|after| call.id >= after) {
+                continue;
+            }
+            if found.calls.len() < limit {
+                found.calls.push(call);
+            } else {
+                found.next = found.calls.last().map(|last| last.id);
             }
         }
         block_after = block.next;

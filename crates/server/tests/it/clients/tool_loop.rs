@@ -38,13 +38,12 @@ impl Conditions {
     }
 
     /// All in a soak; without, one of the few, another in every other run.
-    fn some() -> Vec<Self> {
+    fn one_or_all() -> Vec<Self> {
         let mut all = Self::all();
-        if !is_soak() {
-            all.swap(0, usize::try_from(test_seed() % 2).unwrap_or_default());
-            all.truncate(1);
+        if is_soak() {
+            return all;
         }
-        all
+        vec![all.swap_remove(usize::try_from(test_seed() % 2).unwrap_or_default())]
     }
 
     /// The loops of these kinds: each pause, with and without a name, streamed in every other repeat. Without a soak an
@@ -251,7 +250,7 @@ async fn check_two_servers(script: &str, loops: impl Fn(Conditions) -> Vec<Strin
     if Installed::find().is_none() {
         return;
     }
-    for conditions in Conditions::some() {
+    for conditions in Conditions::one_or_all() {
         let database = Database::migrated().await;
         let upstream = Upstream::start(ScriptedProvider::default()).await;
         let mut servers = Vec::new();
