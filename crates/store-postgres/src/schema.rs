@@ -15,7 +15,7 @@ use tokio_postgres::error::SqlState;
 use crate::connection::address::DatabaseAddress;
 use crate::connection::error::{RowError, from_postgres};
 use crate::connection::params::get_column;
-use crate::connection::pool::ConnectionPool;
+use crate::connection::pool::{Access, ConnectionPool};
 use crate::conversations::list_index::fill_title_terms;
 use crate::options::PostgresOptions;
 
@@ -110,7 +110,7 @@ pub async fn migrate(address: &str) -> Result<u32, Error> {
         ..PostgresOptions::default()
     };
     let server = ConnectionPool::new(DatabaseAddress::parse(address)?, &options)?;
-    let client = server.get_client().await?;
+    let client = server.get_client(Access::Write, None).await?;
     let to_error = |fault: RowError| fault.into_error(server.address());
     create_schema_if_missing(&client, &server).await?;
     let found = read_format(&client).await.map_err(to_error)?;
@@ -129,7 +129,7 @@ pub async fn migrate(address: &str) -> Result<u32, Error> {
 
 /// Checks that the database can be used as it is.
 pub(crate) async fn check_schema_version(server: &ConnectionPool) -> Result<(), Error> {
-    let client = server.get_client().await?;
+    let client = server.get_client(Access::Write, None).await?;
     let row = client
         .query_typed(
             "SELECT format, needs, current_setting('server_encoding') \

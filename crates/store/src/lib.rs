@@ -43,7 +43,7 @@ pub use contract::{
     SweepCalls, SweptCalls, TitleChange, VerifyCursor, VerifyPage, verify_conversation,
 };
 pub use memory::MemoryStore;
-pub use permits::{FairPermits, PermitLimits, ReadLoad, ReadPermit};
+pub use permits::{FairPermits, Permit, PermitLimits, ReadLoad};
 pub use portable::{
     Export, ExportValues, Import, ImportAll, ImportError, ImportValues, ImportedAll,
     ImportedConversation, ImportedValues,

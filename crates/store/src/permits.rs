@@ -1,10 +1,10 @@
-//! Permits for reads: how many run at once, and whose turn it is.
+//! Permits for calls of a store: how many run at once, and whose turn it is.
 //!
-//! A read that may be long must not delay another owner's. So a backend gives each kind of read its
+//! A call that may be long must not delay another owner's. So a backend gives each kind of call its
 //! own [`FairPermits`]: at most so many in all, at most so many for one owner, and owners that wait
-//! are served in turn, whatever the number of reads that each of them has queued.
+//! are served in turn, whatever the number of calls that each of them has queued.
 //!
-//! Not here: which reads are long, and how a running one is stopped; backends know that.
+//! Not here: which calls are long, and how a running one is stopped; backends know that.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,12 +76,12 @@ struct HolderQueue {
     held: usize,
     /// Whether the holder has a place in `turns`.
     has_turn: bool,
-    waiting: VecDeque<oneshot::Sender<ReadPermit>>,
+    waiting: VecDeque<oneshot::Sender<Permit>>,
 }
 
 /// A permit; dropping it gives it back.
 #[derive(Debug)]
-pub struct ReadPermit {
+pub struct Permit {
     shared: Arc<Shared>,
     /// `None` once given back.
     holder: Option<Holder>,
@@ -104,12 +104,12 @@ impl FairPermits {
     /// Waits for a permit for `owner`; `None` stands for work that belongs to no owner.
     ///
     /// A caller that stops waiting (drops the future) leaves nothing behind.
-    pub async fn acquire_permit(&self, owner: Option<&Owner>) -> ReadPermit {
+    pub async fn acquire_permit(&self, owner: Option<&Owner>) -> Permit {
         let holder = owner.cloned();
         let mut has_waited = false;
         loop {
             let Some(granted) = self.0.take_or_queue(&holder) else {
-                return ReadPermit::new(&self.0, holder);
+                return Permit::new(&self.0, holder);
             };
             if !has_waited {
                 self.0.waited.fetch_add(1, Ordering::Relaxed);
@@ -142,7 +142,7 @@ impl Shared {
     }
 
     /// Takes a permit (`None`), or returns where one will arrive.
-    fn take_or_queue(&self, holder: &Holder) -> Option<oneshot::Receiver<ReadPermit>> {
+    fn take_or_queue(&self, holder: &Holder) -> Option<oneshot::Receiver<Permit>> {
         let mut queue = self.lock_queue();
         let is_free = queue.held < self.limits.total;
         let of_holder = queue.holders.entry(holder.clone()).or_default();
@@ -173,7 +173,7 @@ impl Shared {
         let mut queue = self.lock_queue();
         queue.give_back(holder);
         while let Some((next, sender)) = queue.next_waiting(self.limits) {
-            let mut permit = ReadPermit::new(self, next.clone());
+            let mut permit = Permit::new(self, next.clone());
             // Nobody else runs while this is sent, and a permit that comes back because its caller
             // has left must not lock the queue again when it is dropped.
             if let Err(unclaimed) = sender.send(permit) {
@@ -197,10 +197,7 @@ impl PermitQueue {
     }
 
     /// Counts a permit for the next caller in turn, and returns it.
-    fn next_waiting(
-        &mut self,
-        limits: PermitLimits,
-    ) -> Option<(Holder, oneshot::Sender<ReadPermit>)> {
+    fn next_waiting(&mut self, limits: PermitLimits) -> Option<(Holder, oneshot::Sender<Permit>)> {
         while self.held < limits.total {
             // Those before it in the queue hold as many as they may; there are only so many of them
             // as there are permits.
@@ -234,7 +231,7 @@ impl PermitQueue {
     }
 }
 
-impl ReadPermit {
+impl Permit {
     fn new(shared: &Arc<Shared>, holder: Holder) -> Self {
         Self {
             shared: Arc::clone(shared),
@@ -243,7 +240,7 @@ impl ReadPermit {
     }
 }
 
-impl Drop for ReadPermit {
+impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(holder) = self.holder.take() {
             self.shared.release_permit(&holder);
@@ -259,7 +256,7 @@ mod tests {
 
     use super::*;
 
-    type Waiting = Pin<Box<dyn Future<Output = ReadPermit>>>;
+    type Waiting = Pin<Box<dyn Future<Output = Permit>>>;
 
     struct Bench {
         permits: FairPermits,
@@ -284,7 +281,7 @@ mod tests {
             waiting
         }
 
-        fn take(&self, owner: usize) -> ReadPermit {
+        fn take(&self, owner: usize) -> Permit {
             let mut taken = Box::pin(self.permits.acquire_permit(Some(&self.owners[owner])));
             match taken.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(permit) => permit,
@@ -293,7 +290,7 @@ mod tests {
         }
     }
 
-    fn granted(waiting: &mut Waiting) -> Option<ReadPermit> {
+    fn granted(waiting: &mut Waiting) -> Option<Permit> {
         match waiting
             .as_mut()
             .poll(&mut Context::from_waker(Waker::noop()))

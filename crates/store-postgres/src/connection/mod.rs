@@ -9,7 +9,6 @@
 //!
 //! What always holds: nothing outlives a transaction on the server (no prepared statement, no
 //! session setting), so a connection pooler in transaction mode may be used. Statements are sent
-//! with the types of their parameters, which saves the round trip of preparing them.
 //! with the types of their parameters, which saves the round trip that preparing would cost.
 //!
 //! Errors: after a serialization failure, a deadlock, or a connection that broke before the commit

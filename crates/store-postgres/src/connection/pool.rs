@@ -12,6 +12,7 @@ use deadpool_postgres::{
     Client, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime,
 };
 use futures_util::future::{BoxFuture, join};
+use tokio::time::{Instant, timeout_at};
 
 use crate::connection::address::DatabaseAddress;
 use crate::connection::error::{
@@ -26,11 +27,16 @@ use crate::options::PostgresOptions;
 /// Largest number of attempts of one call, the first included.
 const ATTEMPTS: usize = 5;
 
+/// Checks and other reads of everything that run at once.
+const MAINTENANCE_READS: usize = 2;
+
 /// Kind of access of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Reads from one snapshot, within the time limit of reads.
+    /// Reads rows by their keys, or one page of them, from one snapshot and within the time limit of reads.
     Read,
+    /// As `Read`, but may read many rows to return few: searches, lists of conversations, statistics.
+    Scan,
     /// Reads from one snapshot as much as there is: checks.
     Maintenance,
     /// Writes, and must not run twice: the second run would have another effect.
@@ -46,10 +52,54 @@ pub(crate) struct ConnectionPool {
     address: Arc<PathBuf>,
     begin_read: String,
     begin_write: String,
-    /// Permits of scans, fewer than there are connections.
-    scans: FairPermits,
+    lanes: Lanes,
     tls: Tls,
     interrupted: AtomicU64,
+}
+
+/// Permits of each kind of access: what one kind, or one owner, does at once leaves connections to the others.
+///
+/// There are more permits than connections, which those who have one share.
+struct Lanes {
+    reads: FairPermits,
+    scans: FairPermits,
+    maintenance: FairPermits,
+    writes: FairPermits,
+}
+
+impl Lanes {
+    fn new(connections: usize, options: &PostgresOptions) -> Self {
+        // One place is always left for somebody else.
+        let shared = |total: usize| {
+            FairPermits::new(PermitLimits {
+                total,
+                per_owner: total.saturating_sub(1),
+            })
+        };
+        let all_but_one = connections.saturating_sub(1);
+        Self {
+            reads: shared(connections),
+            scans: FairPermits::new(PermitLimits {
+                total: options.scans.min(all_but_one),
+                per_owner: options.scans_per_owner,
+            }),
+            maintenance: FairPermits::new(PermitLimits {
+                total: MAINTENANCE_READS.min(all_but_one),
+                per_owner: MAINTENANCE_READS,
+            }),
+            // Writes can wait for each other for seconds, and must not do so on all connections.
+            writes: shared(connections - connections / 4),
+        }
+    }
+
+    const fn permits(&self, access: Access) -> &FairPermits {
+        match access {
+            Access::Read => &self.reads,
+            Access::Scan => &self.scans,
+            Access::Maintenance => &self.maintenance,
+            Access::Write | Access::WriteIdempotent => &self.writes,
+        }
+    }
 }
 
 /// Failed attempt of a transaction.
@@ -90,10 +140,7 @@ impl ConnectionPool {
             turns: Turns::new(connections, options.wait),
             address: Arc::new(address.shown),
             tls,
-            scans: FairPermits::new(PermitLimits {
-                total: options.scans.min(options.connections.saturating_sub(1)),
-                per_owner: options.scans_per_owner,
-            }),
+            lanes: Lanes::new(connections, options),
             interrupted: AtomicU64::new(0),
             begin_read: format!(
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {}",
@@ -119,12 +166,23 @@ impl ConnectionPool {
     }
 
     /// Takes a connection from the pool or opens one; [`Error::Busy`] if that takes too long, or if the server gives none.
-    pub(crate) async fn get_client(&self) -> Result<LentClient, Error> {
+    /// First it waits for a permit of its kind of access, for `owner` if it works for one.
+    pub(crate) async fn get_client(
+        &self,
+        access: Access,
+        owner: Option<&Owner>,
+    ) -> Result<LentClient, Error> {
+        // One time limit for both: a caller does not wait twice.
+        let give_up = Instant::now() + self.turns.longest_wait();
+        let all_in_use = || busy_error("all connections are in use");
+        let permit = self.permits(access).acquire_permit(owner);
+        let permit = timeout_at(give_up, permit).await;
+        let permit = permit.map_err(|_| all_in_use())?;
         loop {
-            let turn = self.turns.wait_for_turn().await;
-            let turn = turn.ok_or_else(|| busy_error("all connections are in use"))?;
+            let turn = self.turns.wait_for_turn(give_up).await;
+            let turn = turn.ok_or_else(all_in_use)?;
             let error = match self.pool.get().await {
-                Ok(client) => return Ok(LentClient::new(client, turn)),
+                Ok(client) => return Ok(LentClient::new(client, turn, permit)),
                 Err(error) => error,
             };
             let is_full =
@@ -136,41 +194,33 @@ impl ConnectionPool {
         }
     }
 
-    /// Runs a read that may read many rows to return few, when it is its owner's turn.
-    pub(crate) async fn run_scan<'env, T, W>(&self, owner: &Owner, work: W) -> Result<T, Error>
-    where
-        T: Send,
-        W: for<'t> Fn(&'t mut Tx<'env>) -> BoxFuture<'t, Result<T, RowError>> + Send + Sync,
-    {
-        let _permit = self.scans.acquire_permit(Some(owner)).await;
-        self.run_transaction(Access::Read, work).await
-    }
-
     /// Returns how many calls were cancelled on the server because their callers left.
     pub(crate) fn interrupted_calls(&self) -> u64 {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Returns the permits of scans.
-    pub(crate) fn scan_permits(&self) -> &FairPermits {
-        &self.scans
+    /// Returns the permits of a kind of access.
+    pub(crate) const fn permits(&self, access: Access) -> &FairPermits {
+        self.lanes.permits(access)
     }
 
-    /// Runs `work` in one transaction, and retries it where that is safe and may help.
+    /// Runs `work` in one transaction, for `owner` if it is done for one, and retries it where that is safe and may help.
     pub(crate) async fn run_transaction<'env, T, W>(
         &self,
         access: Access,
+        owner: impl Into<Option<&Owner>>,
         work: W,
     ) -> Result<T, Error>
     where
         T: Send,
         W: for<'t> Fn(&'t mut Tx<'env>) -> BoxFuture<'t, Result<T, RowError>> + Send + Sync,
     {
+        let owner = owner.into();
         let mut in_doubt = false;
         let mut attempts = ATTEMPTS;
         loop {
             attempts -= 1;
-            let failed = match self.attempt_transaction(access, &work).await {
+            let failed = match self.attempt_transaction(access, owner, &work).await {
                 Ok(value) => return Ok(value),
                 Err(failed) => failed,
             };
@@ -201,6 +251,7 @@ impl ConnectionPool {
     async fn attempt_transaction<'env, T, W>(
         &self,
         access: Access,
+        owner: Option<&Owner>,
         work: &W,
     ) -> Result<T, FailedAttempt>
     where
@@ -212,14 +263,15 @@ impl ConnectionPool {
             pool: self,
             running: None,
         };
-        let client = self.get_client().await.map_err(|error| FailedAttempt {
+        let client = self.get_client(access, owner).await;
+        let client = client.map_err(|error| FailedAttempt {
             error,
             effect: FailureEffect::Final,
             refused: false,
             sent: false,
         })?;
         let begin = match access {
-            Access::Read => &self.begin_read,
+            Access::Read | Access::Scan => &self.begin_read,
             Access::Maintenance => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Access::Write | Access::WriteIdempotent => &self.begin_write,
         };

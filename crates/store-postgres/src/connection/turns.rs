@@ -7,6 +7,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use contexture_store::Permit;
 use deadpool_postgres::Client;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -18,13 +19,15 @@ pub(crate) struct LentClient {
     client: Client,
     // Dropped after the connection, which is back in the pool by then.
     _turn: OwnedSemaphorePermit,
+    _permit: Permit,
 }
 
 impl LentClient {
-    pub(super) const fn new(client: Client, turn: OwnedSemaphorePermit) -> Self {
+    pub(super) const fn new(client: Client, turn: OwnedSemaphorePermit, permit: Permit) -> Self {
         Self {
             client,
             _turn: turn,
+            _permit: permit,
         }
     }
 
@@ -58,7 +61,7 @@ struct Refused {
 }
 
 impl Turns {
-    /// Turns for this many connections, each waited for at most `wait`.
+    /// Turns for this many connections; a call waits at most `wait` for one.
     pub(super) fn new(total: usize, wait: Duration) -> Self {
         Self {
             free: Arc::new(Semaphore::new(total)),
@@ -71,11 +74,19 @@ impl Turns {
         }
     }
 
-    /// Waits for a turn; `None` if that takes too long.
-    pub(super) async fn wait_for_turn(&self) -> Option<OwnedSemaphorePermit> {
+    /// Returns how long a call waits, before it is told that all connections are in use.
+    pub(super) const fn longest_wait(&self) -> Duration {
+        self.wait
+    }
+
+    /// Waits for a turn until `give_up`; `None` if there is none by then.
+    pub(super) async fn wait_for_turn(
+        &self,
+        give_up: tokio::time::Instant,
+    ) -> Option<OwnedSemaphorePermit> {
         self.try_another_connection();
         let turn = Arc::clone(&self.free).acquire_owned();
-        tokio::time::timeout(self.wait, turn).await.ok()?.ok()
+        tokio::time::timeout_at(give_up, turn).await.ok()?.ok()
     }
 
     /// Takes a turn away because the server refused its connection, and returns whether there are other turns to wait for.

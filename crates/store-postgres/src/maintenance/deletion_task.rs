@@ -84,7 +84,7 @@ pub(crate) async fn find_pending(
     server: &ConnectionPool,
 ) -> Result<Option<PendingDeletion>, Error> {
     server
-        .run_transaction(Access::Read, |tx| {
+        .run_transaction(Access::Read, None, |tx| {
             Box::pin(deletion::find_pending(tx, None))
         })
         .await
@@ -96,7 +96,7 @@ pub(crate) async fn delete_rows(
     gone: &PendingDeletion,
 ) -> Result<(), Error> {
     let step = || {
-        server.run_transaction(Access::WriteIdempotent, |tx| {
+        server.run_transaction(Access::WriteIdempotent, None, |tx| {
             Box::pin(deletion::delete_step(tx, gone))
         })
     };

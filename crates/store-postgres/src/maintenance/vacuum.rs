@@ -12,7 +12,7 @@ use tokio_postgres::types::FromSql;
 
 use crate::connection::error::{RowError, from_postgres};
 use crate::connection::params::{Param, get_column, params};
-use crate::connection::pool::ConnectionPool;
+use crate::connection::pool::{Access, ConnectionPool};
 use crate::connection::transaction::bind_params;
 
 /// Largest number of lines that a check reports.
@@ -39,7 +39,7 @@ const SIZE: &str = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigi
 
 /// Checks the files of the tables; returns a line for each fault.
 pub(crate) async fn verify_medium(server: &ConnectionPool) -> Result<Vec<String>, Error> {
-    let client = server.get_client().await?;
+    let client = server.get_client(Access::Maintenance, None).await?;
     let session = ServerSession {
         client: &client,
         server,
@@ -65,7 +65,7 @@ pub(crate) async fn verify_medium(server: &ConnectionPool) -> Result<Vec<String>
 
 /// Runs `VACUUM` on the tables, one by one.
 pub(crate) async fn compact_storage(server: &ConnectionPool) -> Result<Compacted, Error> {
-    let client = server.get_client().await?;
+    let client = server.get_client(Access::Maintenance, None).await?;
     let session = ServerSession {
         client: &client,
         server,

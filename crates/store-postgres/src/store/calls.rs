@@ -18,7 +18,7 @@ impl Calls for PostgresStore {
     async fn record_calls(&self, owner: &Owner, calls: Vec<CallRecord>) -> Result<(), Error> {
         rules::check_calls(&calls, &self.limits)?;
         self.server
-            .run_transaction(Access::WriteIdempotent, |tx| {
+            .run_transaction(Access::WriteIdempotent, owner, |tx| {
                 Box::pin(calls::record_calls(tx, owner, &calls))
             })
             .await
@@ -26,19 +26,25 @@ impl Calls for PostgresStore {
 
     async fn load_call(&self, owner: &Owner, id: CallId) -> Result<Option<CallRecord>, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| Box::pin(calls::load_call(tx, owner, id)))
+            .run_transaction(Access::Read, owner, |tx| {
+                Box::pin(calls::load_call(tx, owner, id))
+            })
             .await
     }
 
     async fn load_call_body(&self, owner: &Owner, id: CallId) -> Result<Option<Arc<[u8]>>, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| Box::pin(calls::load_body(tx, owner, id)))
+            .run_transaction(Access::Read, owner, |tx| {
+                Box::pin(calls::load_body(tx, owner, id))
+            })
             .await
     }
 
     async fn list_calls(&self, owner: &Owner, list: ListCalls) -> Result<CallPage, Error> {
         self.server
-            .run_scan(owner, |tx| Box::pin(calls::list_calls(tx, owner, &list)))
+            .run_transaction(Access::Scan, owner, |tx| {
+                Box::pin(calls::list_calls(tx, owner, &list))
+            })
             .await
     }
 
@@ -49,7 +55,7 @@ impl Calls for PostgresStore {
     ) -> Result<Vec<(CallGroup, CallSum)>, Error> {
         rules::check_sum_calls(&sum)?;
         self.server
-            .run_scan(owner, |tx| {
+            .run_transaction(Access::Scan, owner, |tx| {
                 Box::pin(calls::sum_calls(tx, owner, &sum, &self.limits))
             })
             .await
@@ -62,7 +68,7 @@ impl Calls for PostgresStore {
     ) -> Result<Vec<ConversationCalls>, Error> {
         rules::check_sum_conversations(conversations, &self.limits)?;
         self.server
-            .run_scan(owner, |tx| {
+            .run_transaction(Access::Scan, owner, |tx| {
                 Box::pin(calls::sum_conversations(tx, owner, conversations))
             })
             .await
@@ -74,7 +80,7 @@ impl Calls for PostgresStore {
         limit: usize,
     ) -> Result<Vec<Owner>, Error> {
         self.server
-            .run_transaction(Access::Maintenance, |tx| {
+            .run_transaction(Access::Maintenance, None, |tx| {
                 Box::pin(calls::list_owners(tx, after, limit))
             })
             .await
@@ -83,7 +89,7 @@ impl Calls for PostgresStore {
     async fn sweep_calls(&self, owner: &Owner, sweep: SweepCalls) -> Result<SweptCalls, Error> {
         // Run twice, the second run finds nothing that the first one has done.
         self.server
-            .run_transaction(Access::WriteIdempotent, |tx| {
+            .run_transaction(Access::WriteIdempotent, owner, |tx| {
                 Box::pin(calls::sweep_calls(tx, owner, sweep))
             })
             .await

@@ -25,7 +25,7 @@ impl Maintenance for PostgresStore {
     ) -> Result<VerifyPage, Error> {
         let page = self
             .server
-            .run_transaction(Access::Maintenance, |tx| {
+            .run_transaction(Access::Maintenance, owner, |tx| {
                 Box::pin(verify::verify_page(tx, owner, id, after))
             })
             .await;
@@ -52,7 +52,7 @@ impl Maintenance for PostgresStore {
         id: &ConversationId,
     ) -> Result<Statistics, Error> {
         self.server
-            .run_scan(owner, |tx| {
+            .run_transaction(Access::Scan, owner, |tx| {
                 Box::pin(statistics::read_statistics(tx, owner, id))
             })
             .await
@@ -64,7 +64,7 @@ impl Maintenance for PostgresStore {
         limit: usize,
     ) -> Result<Vec<OwnerSize>, Error> {
         self.server
-            .run_transaction(Access::Maintenance, |tx| {
+            .run_transaction(Access::Maintenance, None, |tx| {
                 Box::pin(statistics::list_owners(tx, after, limit))
             })
             .await
@@ -78,14 +78,14 @@ impl Maintenance for PostgresStore {
     ) -> Result<Collected, Error> {
         let unnamed = self
             .server
-            .run_transaction(Access::Maintenance, |tx| {
+            .run_transaction(Access::Maintenance, owner, |tx| {
                 Box::pin(blob_gc::find_unnamed_blobs(tx, owner, id))
             })
             .await?;
         self.server
             // A second transaction, since looking for names reads the whole conversation and must
             // not hold its lock.
-            .run_transaction(Access::Write, |tx| {
+            .run_transaction(Access::Write, owner, |tx| {
                 Box::pin(blob_gc::remove_unnamed_blobs(
                     tx, owner, id, &unnamed, request,
                 ))

@@ -120,17 +120,16 @@ impl Store for PostgresStore {
 
     fn read_load(&self) -> ReadLoad {
         ReadLoad {
-            // Point reads wait for a connection only.
-            point_waits: 0,
-            scan_waits: self.server.scan_permits().times_waited(),
-            running_scans: self.server.scan_permits().held_permits(),
+            point_waits: self.server.permits(Access::Read).times_waited(),
+            scan_waits: self.server.permits(Access::Scan).times_waited(),
+            running_scans: self.server.permits(Access::Scan).held_permits(),
             interrupted: self.server.interrupted_calls(),
         }
     }
 
     async fn check_connection(&self) -> Result<(), Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, None, |tx| {
                 Box::pin(async { tx.query_row("SELECT 1", Vec::new()).await.map(drop) })
             })
             .await
@@ -145,7 +144,7 @@ impl Store for PostgresStore {
         loop {
             let created = self
                 .server
-                .run_transaction(Access::Write, |tx| {
+                .run_transaction(Access::Write, owner, |tx| {
                     Box::pin(conversations::create_conversation(tx, owner, &new))
                 })
                 .await?;
@@ -162,7 +161,7 @@ impl Store for PostgresStore {
         id: &ConversationId,
     ) -> Result<Conversation, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, owner, |tx| {
                 Box::pin(conversations::load_conversation(tx, owner, id))
             })
             .await
@@ -175,7 +174,7 @@ impl Store for PostgresStore {
     ) -> Result<ConversationPage, Error> {
         rules::check_list(&list, &self.limits)?;
         self.server
-            .run_scan(owner, |tx| {
+            .run_transaction(Access::Scan, owner, |tx| {
                 Box::pin(conversations::list_conversations(tx, owner, &list))
             })
             .await
@@ -189,7 +188,7 @@ impl Store for PostgresStore {
     ) -> Result<Conversation, Error> {
         let _wake = self.signals.wake_conversation(owner, id);
         self.server
-            .run_transaction(Access::Write, |tx| {
+            .run_transaction(Access::Write, owner, |tx| {
                 Box::pin(conversations::update_conversation(
                     tx,
                     owner,
@@ -205,7 +204,7 @@ impl Store for PostgresStore {
         let wake = self.signals.wake_conversation(owner, id);
         // Wakes the deletion task even if this call is dropped or its outcome is unknown.
         let unfinished = self.deletions.wake_on_drop();
-        let hidden = self.server.run_transaction(Access::Write, |tx| {
+        let hidden = self.server.run_transaction(Access::Write, owner, |tx| {
             Box::pin(deletion::mark_deleted(tx, owner, id))
         });
         let pending = match hidden.await {
@@ -236,7 +235,7 @@ impl Store for PostgresStore {
             false => Access::WriteIdempotent,
         };
         self.server
-            .run_transaction(access, |tx| {
+            .run_transaction(access, owner, |tx| {
                 Box::pin(append::append_items(
                     tx,
                     owner,
@@ -256,7 +255,7 @@ impl Store for PostgresStore {
         request: ReadRequest,
     ) -> Result<PathPage, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, owner, |tx| {
                 Box::pin(refs::read_path(tx, owner, id, &request))
             })
             .await
@@ -269,7 +268,7 @@ impl Store for PostgresStore {
         query: NodeQuery,
     ) -> Result<Vec<Arc<Node>>, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, owner, |tx| {
                 Box::pin(node_row::find_nodes(tx, owner, id, &query))
             })
             .await
@@ -282,7 +281,7 @@ impl Store for PostgresStore {
         request: StateRequest,
     ) -> Result<NodeState, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, owner, |tx| {
                 Box::pin(refs::read_state(tx, owner, id, &request))
             })
             .await
@@ -290,7 +289,7 @@ impl Store for PostgresStore {
 
     async fn list_refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, owner, |tx| {
                 Box::pin(branch::list_refs(tx, owner, id))
             })
             .await
@@ -305,7 +304,7 @@ impl Store for PostgresStore {
     ) -> Result<RefChanged, Error> {
         let _wake = self.signals.wake_conversation(owner, id);
         self.server
-            .run_transaction(Access::Write, |tx| {
+            .run_transaction(Access::Write, owner, |tx| {
                 Box::pin(branch::change_ref(tx, owner, id, &change, at_ms))
             })
             .await
@@ -319,7 +318,7 @@ impl Store for PostgresStore {
     ) -> Result<BlobId, Error> {
         rules::check_blob(&bytes, &self.limits)?;
         self.server
-            .run_transaction(Access::WriteIdempotent, |tx| {
+            .run_transaction(Access::WriteIdempotent, owner, |tx| {
                 Box::pin(blob::put_blob(tx, owner, id, &bytes))
             })
             .await
@@ -332,7 +331,7 @@ impl Store for PostgresStore {
         blob: BlobId,
     ) -> Result<Arc<[u8]>, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, owner, |tx| {
                 Box::pin(blob::read_blob(tx, owner, id, blob))
             })
             .await
@@ -345,7 +344,7 @@ impl Store for PostgresStore {
         response: ResponseId,
     ) -> Result<ResponseRecord, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, owner, |tx| {
                 Box::pin(response::load_response(tx, owner, id, response))
             })
             .await
@@ -360,7 +359,7 @@ impl Store for PostgresStore {
         rules::check_redact(&request, &self.limits)?;
         let _wake = self.signals.wake_conversation(owner, id);
         self.server
-            .run_transaction(Access::Write, |tx| {
+            .run_transaction(Access::Write, owner, |tx| {
                 Box::pin(redaction::redact_content(tx, owner, id, &request))
             })
             .await
@@ -369,7 +368,7 @@ impl Store for PostgresStore {
     async fn erase_step(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
         let _wake = self.signals.wake_scope(WakeScope::Owner(owner.clone()));
         self.server
-            .run_transaction(Access::Write, |tx| {
+            .run_transaction(Access::Write, owner, |tx| {
                 Box::pin(deletion::erase_step(tx, owner, scope))
             })
             .await
@@ -383,7 +382,7 @@ impl Store for PostgresStore {
         limit: usize,
     ) -> Result<Vec<Event>, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, owner, |tx| {
                 Box::pin(event::list_events(tx, owner, id, after, limit))
             })
             .await
@@ -427,7 +426,7 @@ impl KeyValues for PostgresStore {
         key: &str,
     ) -> Result<Option<KeyValueEntry>, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, owner, |tx| {
                 Box::pin(key_values::get_entry(tx, owner, scope, key))
             })
             .await
@@ -435,7 +434,7 @@ impl KeyValues for PostgresStore {
 
     async fn list_entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, owner, |tx| {
                 Box::pin(key_values::list_entries(tx, owner, &list))
             })
             .await
@@ -449,7 +448,7 @@ impl KeyValues for PostgresStore {
     ) -> Result<u64, Error> {
         rules::check_put_entry(scope, &put, &self.limits)?;
         self.server
-            .run_transaction(Access::Write, |tx| {
+            .run_transaction(Access::Write, owner, |tx| {
                 Box::pin(key_values::put_entry(tx, owner, scope, &put))
             })
             .await

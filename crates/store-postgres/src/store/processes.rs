@@ -12,7 +12,7 @@ use crate::store::PostgresStore;
 impl Processes for PostgresStore {
     async fn beat(&self, process: ProcessId) -> Result<u64, Error> {
         self.server
-            .run_transaction(Access::WriteIdempotent, |tx| {
+            .run_transaction(Access::WriteIdempotent, None, |tx| {
                 Box::pin(async move {
                     let beat = processes::beat(tx, process).await?;
                     Ok(beat)
@@ -23,7 +23,7 @@ impl Processes for PostgresStore {
 
     async fn beats(&self, ids: &[ProcessId]) -> Result<Vec<ProcessBeat>, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, None, |tx| {
                 Box::pin(processes::find_processes(tx, Some(ids.to_vec())))
             })
             .await
@@ -31,7 +31,7 @@ impl Processes for PostgresStore {
 
     async fn list_processes(&self) -> Result<Vec<ProcessBeat>, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, None, |tx| {
                 Box::pin(processes::find_processes(tx, None))
             })
             .await
@@ -39,7 +39,7 @@ impl Processes for PostgresStore {
 
     async fn remove_processes(&self, dead: &[ProcessBeat]) -> Result<u64, Error> {
         self.server
-            .run_transaction(Access::WriteIdempotent, |tx| {
+            .run_transaction(Access::WriteIdempotent, None, |tx| {
                 Box::pin(processes::remove_processes(tx, dead))
             })
             .await
@@ -52,7 +52,7 @@ impl Processes for PostgresStore {
         change: ExchangeChange,
     ) -> Result<(), Error> {
         self.server
-            .run_transaction(Access::WriteIdempotent, |tx| {
+            .run_transaction(Access::WriteIdempotent, owner, |tx| {
                 Box::pin(processes::change_exchange_alone(tx, owner, id, change))
             })
             .await
@@ -65,7 +65,7 @@ impl Processes for PostgresStore {
     ) -> Result<Vec<PendingExchange>, Error> {
         rules::check_path_hashes(hashes.map_or(0, <[_]>::len), &self.limits)?;
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, owner, |tx| {
                 Box::pin(processes::find_exchanges(
                     tx,
                     owner,

@@ -30,7 +30,7 @@ impl PostgresStore {
         loop {
             let unindexed = self
                 .server
-                .run_transaction(Access::Read, |tx| {
+                .run_transaction(Access::Read, None, |tx| {
                     Box::pin(index::find_unindexed(tx, None, None, None))
                 })
                 .await?;
@@ -49,9 +49,11 @@ impl PostgresStore {
             while let Some(after) = next {
                 // Indexing a node again writes the same row, so a step with an unknown outcome may
                 // run again.
-                let step = self.server.run_transaction(Access::WriteIdempotent, |tx| {
-                    Box::pin(index::index_step(tx, conversation, after))
-                });
+                let step = self
+                    .server
+                    .run_transaction(Access::WriteIdempotent, None, |tx| {
+                        Box::pin(index::index_step(tx, conversation, after))
+                    });
                 next = match step.await {
                     // The conversation was deleted meanwhile.
                     Err(Error::NotFound { .. }) => None,
@@ -75,7 +77,7 @@ impl Search for PostgresStore {
         loop {
             let found = self
                 .server
-                .run_scan(owner, |tx| {
+                .run_transaction(Access::Scan, owner, |tx| {
                     Box::pin(search::search_nodes(tx, owner, &request, limits))
                 })
                 .await?;
@@ -96,7 +98,7 @@ impl PathIndex for PostgresStore {
     ) -> Result<Vec<PathMatch>, Error> {
         rules::check_path_hashes(query.hashes.len(), &self.limits)?;
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, owner, |tx| {
                 Box::pin(path_index::find_path_hashes(tx, owner, &query))
             })
             .await
@@ -111,7 +113,7 @@ impl PathIndex for PostgresStore {
     ) -> Result<(), Error> {
         rules::check_path_hashes(marks.len(), &self.limits)?;
         self.server
-            .run_transaction(Access::Write, |tx| {
+            .run_transaction(Access::Write, owner, |tx| {
                 Box::pin(path_index::put_paths(tx, owner, id, version, &marks))
             })
             .await

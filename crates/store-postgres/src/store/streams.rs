@@ -27,7 +27,7 @@ impl Streams for PostgresStore {
         let _wake = self.signals.wake_stream(owner, id, stream);
         let limits = &self.limits.streams;
         self.server
-            .run_transaction(Access::Write, |tx| {
+            .run_transaction(Access::Write, owner, |tx| {
                 Box::pin(streams::open_stream(tx, owner, id, stream, at_ms, limits))
             })
             .await
@@ -43,7 +43,7 @@ impl Streams for PostgresStore {
         let _wake = self.signals.wake_stream(owner, id, append.claim.stream);
         let limits = &self.limits.streams;
         self.server
-            .run_transaction(Access::WriteIdempotent, |tx| {
+            .run_transaction(Access::WriteIdempotent, owner, |tx| {
                 Box::pin(streams::append_chunks(tx, owner, id, &append, limits))
             })
             .await
@@ -58,7 +58,7 @@ impl Streams for PostgresStore {
         rules::check_finish(&finish, &self.limits.streams)?;
         let _wake = self.signals.wake_stream(owner, id, finish.claim.stream);
         self.server
-            .run_transaction(Access::WriteIdempotent, |tx| {
+            .run_transaction(Access::WriteIdempotent, owner, |tx| {
                 Box::pin(streams::finish_stream(tx, owner, id, &finish))
             })
             .await
@@ -73,7 +73,7 @@ impl Streams for PostgresStore {
     ) -> Result<StreamRecord, Error> {
         let _wake = self.signals.wake_stream(owner, id, stream);
         self.server
-            .run_transaction(Access::WriteIdempotent, |tx| {
+            .run_transaction(Access::WriteIdempotent, owner, |tx| {
                 Box::pin(streams::cancel_stream(tx, owner, id, stream, at_ms))
             })
             .await
@@ -86,7 +86,7 @@ impl Streams for PostgresStore {
         read: ReadChunks,
     ) -> Result<ChunkPage, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, owner, |tx| {
                 Box::pin(streams::read_chunks(tx, owner, id, &read))
             })
             .await
@@ -98,7 +98,7 @@ impl Streams for PostgresStore {
         id: &ConversationId,
     ) -> Result<Vec<StreamRecord>, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Read, owner, |tx| {
                 Box::pin(streams::list_streams(tx, owner, id))
             })
             .await
@@ -112,7 +112,7 @@ impl Streams for PostgresStore {
     ) -> Result<(), Error> {
         let _wake = self.signals.wake_stream(owner, id, stream);
         self.server
-            .run_transaction(Access::Write, |tx| {
+            .run_transaction(Access::Write, owner, |tx| {
                 Box::pin(streams::delete_stream(tx, owner, id, stream))
             })
             .await

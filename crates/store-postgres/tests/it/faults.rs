@@ -134,9 +134,14 @@ async fn hold(client: &Client) {
 
 /// Waits until one of the store's sessions waits for that lock.
 async fn until_one_waits(client: &Client) {
+    until_waiting(client, 1).await;
+}
+
+/// Waits until so many of the store's sessions wait for that lock.
+async fn until_waiting(client: &Client, sessions: usize) {
     let waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() \
          AND application_name = 'contexture' AND wait_event_type = 'Lock'";
-    while client.query(waiting, &[]).await.unwrap().is_empty() {
+    while client.query(waiting, &[]).await.unwrap().len() < sessions {
         tokio::task::yield_now().await;
     }
 }
@@ -202,6 +207,52 @@ async fn who_waits_too_long_is_told_so() {
     holder.batch_execute("ROLLBACK").await.unwrap();
     append.await.unwrap().unwrap();
     chat.expect_path("main", &["a"]).await;
+    database.drop().await;
+}
+
+/// Writes of one owner that wait for each other neither take all connections nor all turns of writers.
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_that_wait_leave_connections_to_others() {
+    const WRITERS: usize = 12;
+    let database = Database::migrated().await;
+    let options = PostgresOptions {
+        connections: 4,
+        // Whoever has no connection is told at once.
+        wait: Duration::ZERO,
+        lock_timeout: Duration::from_secs(600),
+        ..PostgresOptions::default()
+    };
+    let store = database.store_with(options).await;
+    let ada = Chat::start_as(Arc::clone(&store), "ada", "chat").await;
+    let bob = Chat::start_as(store, "bob", "chat").await;
+    let (holder, client) = (database.client().await, database.client().await);
+    let hold = "BEGIN; SELECT * FROM contexture.conversations WHERE owner = 'ada' FOR UPDATE";
+    holder.batch_execute(hold).await.unwrap();
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|number| {
+            let chat = ada.clone();
+            let append = async move {
+                let words = vec![item(&number.to_string())];
+                chat.append_to_tip("main", words).await
+            };
+            tokio::spawn(append)
+        })
+        .collect();
+    // Two of the three turns of writers.
+    until_waiting(&client, 2).await;
+    // A connection, and a turn of writers, is left for him; she may still read.
+    bob.append_messages("main", &["a"]).await;
+    bob.expect_path("main", &["a"]).await;
+    ada.expect_path("main", &[]).await;
+    holder.batch_execute("ROLLBACK").await.unwrap();
+    let mut written = 0;
+    for writer in writers {
+        match writer.await.unwrap() {
+            Ok(_) => written += 1,
+            Err(error) => assert!(matches!(error, Error::Busy { .. }), "{error}"),
+        }
+    }
+    assert!((1..=WRITERS).contains(&written), "{written}");
     database.drop().await;
 }
 
