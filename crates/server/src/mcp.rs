@@ -35,7 +35,17 @@ pub(crate) fn router(app: &App) -> Router<App> {
 /// Work of the protocol is done where all heavy work is, owners in turn.
 fn pool_workers(app: &App) -> Workers {
     let app = app.clone();
-    Workers::new(move |owner, work| app.work_pool().spawn(&owner, work))
+    Workers::new(move |owner, work| {
+        let app_of_work = app.clone();
+        let owner_of_work = owner.clone();
+        let work = async move {
+            // Most tools read whole conversations.
+            let permits = app_of_work.stored_work();
+            let _permit = permits.acquire_permit(Some(&owner_of_work)).await;
+            work.await;
+        };
+        app.work_pool().spawn(&owner, work);
+    })
 }
 
 /// Refuses those who may not read.

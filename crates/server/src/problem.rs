@@ -19,6 +19,9 @@ pub(crate) use contexture_api::problem::Code;
 use contexture_api::problem::engine_error_members;
 pub(crate) use contexture_api::problem::error_chain;
 
+/// When to retry what may succeed later, unless more is known.
+const RETRY_SOON: Duration = Duration::from_secs(1);
+
 /// An error on its way to the caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
@@ -37,7 +40,7 @@ impl Problem {
             status: status_of_code(code),
             detail: detail.into(),
             retryable: code.is_retryable(),
-            retry_after: None,
+            retry_after: code.is_retryable().then_some(RETRY_SOON),
             extra_members: None,
         }
     }
@@ -70,7 +73,7 @@ impl Problem {
         self
     }
 
-    /// Adds when to retry, rounded up to seconds.
+    /// Replaces when to retry, rounded up to seconds.
     pub(crate) fn with_retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
@@ -80,6 +83,8 @@ impl Problem {
     pub(crate) fn with_code(mut self, code: Code) -> Self {
         self.code = code;
         self.status = status_of_code(code);
+        self.retryable = code.is_retryable();
+        self.retry_after = self.retry_after.filter(|_| code.is_retryable());
         self
     }
 
@@ -102,7 +107,7 @@ impl Problem {
 
     fn into_retryable(mut self) -> Self {
         self.retryable = true;
-        self.with_retry_after(Duration::from_secs(1))
+        self.with_retry_after(RETRY_SOON)
     }
 
     /// Converts a library's error. The details of an internal error are not shown.

@@ -1,24 +1,27 @@
 //! Heavy requests of the API and MCP: those that compute for long run on threads of their own, in turn by owner.
 //!
-//! A body is read first, on the runtime: a slow client must not hold a place of the pool. Not here: the proxy, which decides
-//! for each step of a request (`proxy::forward`).
+//! A body is read first, on the runtime: a slow client must not hold a place of the pool, and its time is not the answer's.
+//! What reads a whole stored conversation is as long, and takes as much memory, as that is: a few run at once. Not here: the
+//! proxy, which decides for each step of a request (`proxy::forward`, `proxy::capture`).
 
-use axum::body::Body;
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
+use contexture::Owner;
 use contexture::ir::Cancel;
+use http_body_util::BodyExt as _;
 
 use crate::access::Principal;
 use crate::http::body::read_whole_body;
 use crate::problem::{Code, Problem};
 use crate::state::App;
-use crate::state::body_memory::estimate_work_bytes;
+use crate::state::body_memory::{MemoryLease, estimate_work_bytes};
 use crate::state::work_pool::HEAVY_BYTES;
 
-/// Routes whose work depends on what is stored and not on the body: they compile, make a past request again, or read a whole
-/// conversation.
-const HEAVY_ROUTES: [&str; 11] = [
+/// Ends of routes whose work depends on what is stored and not on the body: they compile, make a past request again, or read a
+/// whole conversation. The messages of one are not among them: most are short, and whoever lists them sees that.
+const STORED_ROUTES: [&str; 15] = [
     "/compile",
     "/what-if",
     "/explain",
@@ -30,6 +33,10 @@ const HEAVY_ROUTES: [&str; 11] = [
     "/diff",
     "/calls/{call}/items",
     "/timeline",
+    "/rules",
+    "/rules/{rule}",
+    "/read",
+    "/blobs/{blob}",
 ];
 /// The route of a call, which makes its request again where a part of it is asked for.
 const CALL_ROUTE: &str = "/calls/{call}";
@@ -37,51 +44,97 @@ const CALL_ROUTE: &str = "/calls/{call}";
 /// The list of calls, which reads a whole conversation where those of one branch are asked for.
 const CALLS_ROUTE: &str = "/calls";
 
-fn is_heavy_route(route: &str, query: Option<&str>) -> bool {
+fn reads_all_that_is_stored(route: &str, query: Option<&str>) -> bool {
     let makes_again = route.ends_with(CALL_ROUTE) && query.is_some();
     let names_branch = query.is_some_and(|query| query.contains("branch="));
     makes_again
         || (route.ends_with(CALLS_ROUTE) && names_branch)
-        || HEAVY_ROUTES.iter().any(|end| route.ends_with(end))
+        || STORED_ROUTES.iter().any(|end| route.ends_with(end))
 }
 
-/// Reads the body of a request, and runs it in the pool if it is heavy. Handlers find a [`Cancel`] among its extensions: it is
-/// cancelled when nobody waits for the answer any more.
-pub(crate) async fn run_heavy_requests(
+/// The whole body of a request, beside the request itself: its bytes are shared.
+#[derive(Clone)]
+struct WholeBody(Bytes);
+
+/// Reads the body of a request, before the time of its answer begins.
+pub(crate) async fn read_body_first(
     State(app): State<App>,
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let Some(principal) = request.extensions().get::<Principal>() else {
-        return Err(Problem::new(
-            Code::Unauthenticated,
-            "nobody is known to call",
-        ));
-    };
-    let owner = principal.owner.clone();
-    let route = request.extensions().get::<MatchedPath>();
-    let is_heavy_route =
-        route.is_some_and(|route| is_heavy_route(route.as_str(), request.uri().query()));
+    let owner = caller_of(&request)?;
     let (parts, body) = request.into_parts();
     let lease = app.body_memory().lease(&owner);
     let bytes = read_whole_body(body, lease, &app.config().server.limits).await?;
-    let is_heavy = is_heavy_route || bytes.len() > HEAVY_BYTES;
-    let work_bytes = is_heavy.then(|| estimate_work_bytes(&bytes));
-    let mut request = Request::from_parts(parts, Body::from(bytes));
-    let Some(work_bytes) = work_bytes else {
+    let mut request = Request::from_parts(parts, Body::from(bytes.clone()));
+    request.extensions_mut().insert(WholeBody(bytes));
+    Ok(next.run(request).await)
+}
+
+/// Runs a request in the pool if it is heavy. Handlers find a [`Cancel`] among its extensions: it is cancelled when nobody waits
+/// for the answer any more. A large answer counts as memory until it is sent.
+pub(crate) async fn run_heavy_requests(
+    State(app): State<App>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let owner = caller_of(&request)?;
+    let route = request.extensions().get::<MatchedPath>();
+    let reads_all =
+        route.is_some_and(|route| reads_all_that_is_stored(route.as_str(), request.uri().query()));
+    let WholeBody(bytes) = request
+        .extensions_mut()
+        .remove()
+        .unwrap_or(WholeBody(Bytes::new()));
+    if !reads_all && bytes.len() <= HEAVY_BYTES {
+        drop(bytes);
         let cancel = Cancel::new();
         let _called_off = cancel.cancel_on_drop();
         request.extensions_mut().insert(cancel);
-        return Ok(next.run(request).await);
-    };
+        let response = next.run(request).await;
+        return lease_answer(app.body_memory().lease(&owner), response).await;
+    }
+    let work_bytes = estimate_work_bytes(&bytes);
+    drop(bytes);
     // Held until the answer begins: by then what was parsed of the body is gone.
     let mut work_memory = app.body_memory().lease(&owner);
     work_memory.grow_to(work_bytes).await?;
-    let response = app.work_pool().run(&owner, |cancel| {
+    let work = |cancel| {
         request.extensions_mut().insert(cancel);
         next.run(request)
-    });
-    Ok(response.await)
+    };
+    let response = match reads_all {
+        true => app.run_stored_work(&owner, work).await,
+        false => app.work_pool().run(&owner, work).await,
+    };
+    drop(work_memory);
+    lease_answer(app.body_memory().lease(&owner), response).await
+}
+
+fn caller_of(request: &Request) -> Result<Owner, Problem> {
+    let principal = request.extensions().get::<Principal>();
+    let principal =
+        principal.ok_or_else(|| Problem::new(Code::Unauthenticated, "nobody is known to call"))?;
+    Ok(principal.owner.clone())
+}
+
+/// Has a large answer hold its memory until it is sent, however slowly its client reads it. Answers that are made while they are
+/// sent hold none.
+async fn lease_answer(mut lease: MemoryLease, response: Response) -> Result<Response, Problem> {
+    let length = response.body().size_hint().exact().unwrap_or(0);
+    if length <= HEAVY_BYTES as u64 {
+        return Ok(response);
+    }
+    let (parts, body) = response.into_parts();
+    // All of it is there: only such a body knows its length.
+    let whole = body.collect().await;
+    let whole = whole.map_err(|error| Problem::internal_error("internal", &error))?;
+    let bytes = whole.to_bytes();
+    lease.grow_to(bytes.len()).await?;
+    Ok(Response::from_parts(
+        parts,
+        Body::from(lease.attach_to_bytes(bytes)),
+    ))
 }
 
 #[cfg(test)]
@@ -89,12 +142,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_makes_requests_of_stored_items_is_heavy() {
+    fn what_reads_whole_conversations_is_heavy() {
         let chat = "/api/v1/conversations/{conversation}";
         for (route, query, is_heavy) in [
             (format!("{chat}/what-if"), None, true),
             (format!("{chat}/log"), None, true),
             (format!("{chat}/messages"), Some("limit=5"), false),
+            (format!("{chat}/items"), Some("limit=5"), false),
+            (format!("{chat}/rules"), None, true),
+            (format!("{chat}/read"), Some("link=a"), true),
+            (format!("{chat}/blobs/{{blob}}"), None, true),
             ("/api/v1/diff".to_owned(), None, true),
             (format!("/api/v1{CALL_ROUTE}"), Some("include=sent"), true),
             (format!("/api/v1{CALL_ROUTE}"), None, false),
@@ -107,7 +164,8 @@ mod tests {
             ),
             (format!("{chat}/runs/{{run}}/timeline"), None, true),
         ] {
-            assert_eq!(is_heavy_route(&route, query), is_heavy, "{route} {query:?}");
+            let reads_all = reads_all_that_is_stored(&route, query);
+            assert_eq!(reads_all, is_heavy, "{route} {query:?}");
         }
     }
 }

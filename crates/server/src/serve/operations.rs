@@ -85,8 +85,21 @@ pub(super) async fn show_metrics(
             "this program keeps its figures elsewhere",
         ));
     };
+    set_load_figures(&app);
     let mut response = figures.render().into_response();
     let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, text);
     Ok(response)
+}
+
+/// Sets the figures that are counted elsewhere: what reads of the store waited for, and what reads whole conversations.
+fn set_load_figures(app: &App) {
+    let load = app.engine().store().read_load();
+    metrics::counter!("contexture_store_reads_waited_total").absolute(load.point_waits);
+    metrics::counter!("contexture_store_scans_waited_total").absolute(load.scan_waits);
+    metrics::counter!("contexture_store_interrupted_total").absolute(load.interrupted);
+    metrics::gauge!("contexture_store_scans_running").set(load.running_scans as f64);
+    let stored = app.stored_work();
+    metrics::gauge!("contexture_stored_work_running").set(stored.held_permits() as f64);
+    metrics::counter!("contexture_stored_work_waited_total").absolute(stored.times_waited());
 }

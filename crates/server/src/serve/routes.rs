@@ -57,6 +57,7 @@ pub(crate) fn router(app: &App) -> Router {
         routes
             .route_layer(from_fn_with_state(app.clone(), heavy::run_heavy_requests))
             .route_layer(from_fn_with_state(app.clone(), limits::with_timeout))
+            .route_layer(from_fn_with_state(app.clone(), heavy::read_body_first))
     };
     // Pages read what the API answers to their reader: the same handlers, behind the same checks of scopes.
     let for_pages = bounded(known.clone()).with_state(app.clone());

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use contexture::Engine;
+use contexture::ir::Cancel;
 use contexture::layers::builtin::{Skill, Skills};
+use contexture::store::FairPermits;
+use contexture::{Engine, Owner};
 use contexture_api::operations::Host;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +27,7 @@ use crate::state::running_claims::RunningClaims;
 use crate::state::skills;
 use crate::state::spending::Spending;
 use crate::state::upstreams::{UpstreamConfigError, Upstreams};
-use crate::state::work_pool::WorkPool;
+use crate::state::work_pool::{WorkPool, permits_for_stored_work};
 
 /// What all handlers share: the engine, the configuration, keys, limits and the in-memory state. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -43,6 +45,7 @@ struct AppInner {
     body_memory: BodyMemory,
     work_pool: WorkPool,
     capture_pool: WorkPool,
+    stored_work: FairPermits,
     metrics_handle: Option<PrometheusHandle>,
     upstreams: Upstreams,
     request_outcomes: RequestOutcomes,
@@ -105,8 +108,9 @@ impl App {
                 page_sessions: PageSessions::new(),
                 rate_limiter,
                 body_memory,
-                work_pool: WorkPool::new("contexture-work"),
-                capture_pool: WorkPool::new("contexture-capture"),
+                work_pool: WorkPool::for_large_requests(),
+                capture_pool: WorkPool::for_small_requests(),
+                stored_work: permits_for_stored_work(),
                 metrics_handle: install_recorder(),
                 upstreams,
                 request_outcomes: RequestOutcomes::default(),
@@ -171,7 +175,26 @@ impl App {
         &self.inner.work_pool
     }
 
-    /// Returns the threads that store small requests and answers beside their way.
+    /// Returns the permits for work that reads whole stored conversations.
+    pub(crate) fn stored_work(&self) -> &FairPermits {
+        &self.inner.stored_work
+    }
+
+    /// Runs work that reads a whole stored conversation, on the threads for heavy work; some wait for others.
+    pub(crate) async fn run_stored_work<T, F>(
+        &self,
+        owner: &Owner,
+        work: impl FnOnce(Cancel) -> F,
+    ) -> T
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let _permit = self.stored_work().acquire_permit(Some(owner)).await;
+        self.work_pool().run(owner, work).await
+    }
+
+    /// Returns the threads that store and rewrite small requests.
     pub(crate) fn capture_pool(&self) -> &WorkPool {
         &self.inner.capture_pool
     }

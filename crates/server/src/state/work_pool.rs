@@ -12,13 +12,14 @@ use std::thread;
 use async_task::{Runnable, Task};
 use contexture::Owner;
 use contexture::ir::Cancel;
+use contexture::store::{FairPermits, PermitLimits};
 use tokio::runtime::Handle;
 use tracing::Instrument as _;
 
 /// Bytes of a body from which reading it is heavy work. Smaller ones take less time than handing them over saves.
 pub(crate) const HEAVY_BYTES: usize = 64 << 10;
 
-/// Threads for work that nobody's forwarding waits behind: one less than there are processors, but at least two.
+/// Threads for work that nobody's forwarding waits behind.
 #[derive(Debug)]
 pub(crate) struct WorkPool {
     /// What its threads are called.
@@ -29,11 +30,24 @@ pub(crate) struct WorkPool {
 }
 
 impl WorkPool {
-    pub(crate) fn new(name: &'static str) -> Self {
-        let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    /// Creates the pool for large requests: a thread less than there are processors, but at least two.
+    pub(crate) fn for_large_requests() -> Self {
+        Self::new(
+            "contexture-work",
+            count_processors().saturating_sub(1).max(2),
+        )
+    }
+
+    /// Creates the pool that stores and rewrites small requests. A thread more than there are processors: one owner can use
+    /// all of these, and another's request still finds a thread.
+    pub(crate) fn for_small_requests() -> Self {
+        Self::new("contexture-capture", count_processors() + 1)
+    }
+
+    fn new(name: &'static str, threads: usize) -> Self {
         Self {
             name,
-            queue: Arc::new(WorkQueue::new(processors.saturating_sub(1).max(2))),
+            queue: Arc::new(WorkQueue::new(threads)),
             started: OnceLock::new(),
         }
     }
@@ -88,6 +102,20 @@ impl WorkPool {
             }
         }
     }
+}
+
+/// Creates the permits for work that reads whole stored conversations, each of which can take as much memory as a conversation
+/// has: as many of an owner as there are processors, and twice as many in all.
+pub(crate) fn permits_for_stored_work() -> FairPermits {
+    let per_owner = count_processors().max(2);
+    FairPermits::new(PermitLimits {
+        total: 2 * per_owner,
+        per_owner,
+    })
+}
+
+fn count_processors() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// Lets threads that only pass on what others wait for have the processor before this one.
@@ -248,7 +276,7 @@ mod tests {
 
     #[tokio::test]
     async fn dropped_work_is_called_off_and_frees_its_thread() {
-        let pool = WorkPool::new("test-work");
+        let pool = WorkPool::for_large_requests();
         let (started, has_started) = oneshot::channel();
         let (ended, has_ended) = oneshot::channel();
         let ada = owner("ada");
@@ -270,7 +298,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_waits_is_dropped_and_takes_no_thread() {
-        let pool = WorkPool::new("test-work");
+        let pool = WorkPool::for_large_requests();
         let ada = owner("ada");
         let (held, is_dropped) = oneshot::channel::<()>();
         let waits = pool.run(&ada, |_| async move {
@@ -293,7 +321,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_owner_leaves_a_thread_to_another() {
-        let pool = WorkPool::new("test-work");
+        let pool = WorkPool::for_large_requests();
         let (ada, bob) = (owner("ada"), owner("bob"));
         let computes = |cancel: Cancel| async move {
             while !cancel.is_cancelled() {
@@ -312,7 +340,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_uses_the_runtime_of_the_server() {
-        let pool = WorkPool::new("test-work");
+        let pool = WorkPool::for_large_requests();
         let ada = owner("ada");
         let slept = pool.run(&ada, |_| async {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -323,7 +351,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_the_requests() {
-        let pool = WorkPool::new("test-work");
+        let pool = WorkPool::for_large_requests();
         let ada = owner("ada");
         let panics = pool.run(&ada, |_| async { panic!("of the work") });
         let caught = crate::http::panics::catch_panic::<()>(panics).await;

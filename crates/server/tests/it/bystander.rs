@@ -1,6 +1,7 @@
 //! The bystander: while one owner does the worst that its key allows, another reads, appends and passes requests through.
 //!
-//! Nothing here asserts a time: what the bystander waits is compared with what the attacker's own work takes.
+//! Only a soak asserts a time: elsewhere what the bystander waits is compared with what the attacker's own work takes, and with
+//! what it takes beside an idle attacker.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -251,6 +252,12 @@ enum Attack {
     List,
     /// Exports of everything.
     Export,
+    /// The standing rules of a long conversation.
+    Rules,
+    /// All messages of a long conversation.
+    Whole,
+    /// Short requests about a long conversation, which a policy rewrites.
+    Rewrite,
     /// Any of these, of any size.
     Mixed,
 }
@@ -288,11 +295,19 @@ struct AttackRequest {
     method: Method,
     path: &'static str,
     body: Bytes,
-    is_packed: bool,
+    headers: &'static [(&'static str, &'static str)],
 }
 
+/// Headers of a body that is packed.
+const PACKED: &[(&str, &str)] = &[("content-encoding", "gzip")];
+/// Headers of a request of a policy about a long conversation.
+const REWRITTEN: &[(&str, &str)] = &[
+    ("x-contexture-conversation", "long"),
+    ("x-contexture-policy", "rewriting"),
+];
+
 impl Attack {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 15] = [
         Self::Compress,
         Self::Store,
         Self::Unpack,
@@ -305,6 +320,9 @@ impl Attack {
         Self::WhatIf,
         Self::List,
         Self::Export,
+        Self::Rules,
+        Self::Whole,
+        Self::Rewrite,
     ];
 
     fn request(self, dose: &Dose, random: &mut Rng) -> AttackRequest {
@@ -312,13 +330,13 @@ impl Attack {
             method: Method::GET,
             path,
             body: Bytes::new(),
-            is_packed: false,
+            headers: &[],
         };
         let post = |path, body: Vec<u8>| AttackRequest {
             method: Method::POST,
             path,
             body: body.into(),
-            is_packed: false,
+            headers: &[],
         };
         let start = random.u64(..);
         let history = |messages: usize| {
@@ -337,7 +355,7 @@ impl Attack {
                 let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
                 packed.write_all(body.as_bytes()).unwrap();
                 AttackRequest {
-                    is_packed: true,
+                    headers: PACKED,
                     ..post("/v1/chat/completions", packed.finish().unwrap())
                 }
             }
@@ -364,6 +382,12 @@ impl Attack {
             }
             Self::List => get("/api/v1/conversations?title=nobody"),
             Self::Export => get("/api/v1/export"),
+            Self::Rules => get("/api/v1/conversations/long/rules"),
+            Self::Whole => get("/api/v1/conversations/long/messages"),
+            Self::Rewrite => AttackRequest {
+                headers: REWRITTEN,
+                ..post("/v1/chat/completions", history(3))
+            },
             Self::Mixed => {
                 let dose = Dose {
                     messages: random.usize(1..=dose.messages),
@@ -377,8 +401,22 @@ impl Attack {
 }
 
 impl Crowd {
-    /// Stores conversations of the attacker that it can search, list and export.
-    async fn fill(&self, conversations: usize) {
+    /// Stores conversations of the attacker that it can search, list and export, and one of so many messages.
+    async fn fill(&self, conversations: usize, long: usize) {
+        let messages: Vec<Value> = (0..long)
+            .map(|n| says(&format!("Always answer {n} in one word. What is {n}?")))
+            .collect();
+        let stored = reqwest::Client::new()
+            .post(format!(
+                "http://{}/v1/chat/completions",
+                self.proxied.stand.address
+            ))
+            .header("x-contexture-key", &self.attacker)
+            .header("x-contexture-conversation", "long")
+            .header("x-contexture-wait", "ingest")
+            .header("content-type", "application/json")
+            .body(chat(&messages).to_string());
+        assert_eq!(stored.send().await.unwrap().status(), 200);
         let url = format!("http://{}/api/v1/conversations", self.proxied.stand.address);
         let client = reqwest::Client::new();
         let post = async |url: String, body: Value| {
@@ -422,10 +460,10 @@ impl Crowd {
                         .request(request.method.clone(), url)
                         .header("x-contexture-key", &key)
                         .header("content-type", "application/json");
-                    let asked = match request.is_packed {
-                        true => asked.header("content-encoding", "gzip"),
-                        false => asked,
-                    };
+                    let asked = request
+                        .headers
+                        .iter()
+                        .fold(asked, |asked, (name, value)| asked.header(*name, *value));
                     // Refusals are answers too, and a server that refuses may close before it has read everything.
                     if let Ok(answer) = asked.body(request.body.clone()).send().await {
                         let _ = answer.bytes().await;
@@ -434,6 +472,23 @@ impl Crowd {
             });
         }
         attackers
+    }
+
+    /// Searches as the attacker and leaves before there is an answer, until a statement was interrupted for that.
+    async fn leave_searches(&self, interrupted: impl Fn() -> u64, random: &mut Rng) {
+        let before = interrupted();
+        let search = Attack::Beginnings.request(&Dose::of_run(), random);
+        let url = format!("http://{}{}", self.proxied.stand.address, search.path);
+        for _ in 0..1_000 {
+            let client = reqwest::Client::new();
+            let request = client.get(&url).header("x-contexture-key", &self.attacker);
+            let patience = Duration::from_micros(random.u64(500..20_000));
+            let _ = tokio::time::timeout(patience, request.send()).await;
+            if interrupted() > before {
+                return;
+            }
+        }
+        panic!("no statement of 1,000 was interrupted");
     }
 
     /// What the requests of so many rounds of the bystander took, in order. In each round, what the attacker may take is taken
@@ -447,9 +502,15 @@ impl Crowd {
             assert!(memory <= f64::from(289 << 20), "{memory} bytes of bodies");
             let running = self.figure("contexture_work_running").await;
             let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-            // Two pools, one for what is only stored. The bystander has a thread of each for itself.
-            let most = 2 * threads.saturating_sub(1).max(2);
+            // Two pools, one for what is small.
+            let most = threads.saturating_sub(1).max(2) + threads + 1;
             assert!(running <= most as f64, "{running} requests at work at once");
+            // Two scans of the attacker, and none of the bystander's.
+            let scans = self.figure("contexture_store_scans_running").await;
+            assert!(scans <= 2.0, "{scans} scans at once");
+            let stored = self.figure("contexture_stored_work_running").await;
+            let most = threads.max(2) as f64;
+            assert!(stored <= most, "{stored} whole conversations at once");
         }
         times.sort_unstable();
         times
@@ -463,14 +524,17 @@ async fn no_attack_slows_a_bystander() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("crowd.db");
     let engine = contexture::open(file.to_str().unwrap()).await.unwrap();
-    let crowd = Crowd::over(engine, "").await;
+    let store = std::sync::Arc::clone(engine.store());
+    let crowd = Crowd::over(engine, "[policies.rewriting]\nwindow = { turns = 2 }\n").await;
     let conversation = json!({"id": "mine"});
     let stand = &crowd.proxied.stand;
     stand
         .post("/api/v1/conversations", &conversation)
         .await
         .ok();
-    crowd.fill(dose.conversations).await;
+    crowd.fill(dose.conversations, dose.messages).await;
+    let interrupted = || store.read_load().interrupted;
+    crowd.leave_searches(&interrupted, &mut random).await;
     let idle = crowd.bystander_rounds(dose.rounds).await;
     let middle = |times: &[Duration]| times[times.len() / 2];
     for attack in Attack::ALL.into_iter().chain([Attack::Mixed]) {

@@ -92,9 +92,17 @@ async fn list_messages(
     };
     let branch = chat.branch().to_string();
     if viewing.limit.is_none() && viewing.after.is_none() {
+        let newest = chat.message_page(audience, None, PAGE).await?;
+        let messages = match newest.older {
+            None => newest.messages,
+            Some(_) => {
+                let read = |_| async move { chat.messages(audience).await };
+                app.run_stored_work(&owner, read).await?
+            }
+        };
         return Ok(Json(MessagesDocument {
             branch,
-            messages: chat.messages(audience).await?,
+            messages,
             next: None,
         }));
     }

@@ -9,15 +9,17 @@ use base64::engine::general_purpose::STANDARD;
 use contexture::ir::{DAMAGED, Item, Raw, Transcript, replace_lone_surrogates};
 use contexture::models_http::{BodyStream, decompress_stream, event_data};
 use contexture::wire::{Accumulator, DocumentKind, StreamEvent};
-use contexture::{Format, lift};
+use contexture::{Format, Owner, lift};
 use futures_util::StreamExt as _;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::proxy::capture::tee::{BodyEnd, CapturedBody};
 use crate::proxy::failure::{ProxyFailure, count_damaged, count_missed};
+use crate::state::App;
 use crate::state::call_log::CallRecorder;
 use crate::state::request_outcomes::OutcomeRecorder;
+use crate::state::work_pool::HEAVY_BYTES;
 
 /// Longest answer that is read, decompressed, in bytes.
 pub(crate) const MAX_ANSWER_BYTES: usize = 64 << 20;
@@ -31,24 +33,37 @@ pub(crate) struct CapturedText {
     damaged: Vec<u8>,
 }
 
+/// A model's answer that was parsed.
+pub(crate) struct ParsedAnswer {
+    pub(crate) transcript: Transcript,
+    /// Whether it is so long that storing it is heavy work, too.
+    pub(crate) is_heavy: bool,
+}
+
 /// Reads a model's answer; `None` if nothing came that could be stored. The events of a stream are published as they come. An
-/// answer that is damaged, or of which the provider sent nothing whole, is recorded in the outcome.
+/// answer that is damaged, or of which the provider sent nothing whole, is recorded in the outcome. A long one is parsed where
+/// heavy work is done.
 ///
 /// # Errors
 /// It cannot be parsed, or came faster than it could be read.
 pub(crate) async fn capture_answer(
+    (app, owner): (&App, &Owner),
     format: Format,
     headers: &HeaderMap,
     captured: CapturedBody,
     (outcome, call): (&OutcomeRecorder, &CallRecorder),
     publish: impl FnMut(Vec<StreamEvent>) + Send,
-) -> Result<Option<Transcript>, ProxyFailure> {
+) -> Result<Option<ParsedAnswer>, ProxyFailure> {
     let (pieces, ended) = captured.into_pieces();
     let pieces = decompress_stream(headers, pieces)
         .map_err(|error| ProxyFailure::from_error("answer", &error))?;
     let CapturedText { text, damaged } = match is_event_stream(format, headers) {
         true => accumulate_stream(format, pieces, publish).await?,
-        false => read_document(format, pieces).await?,
+        false => {
+            let (body, is_heavy) = read_body(pieces).await?;
+            let parse = move || complete_body(format, body);
+            run_if_heavy((app, owner), is_heavy, parse).await?
+        }
     };
     let text = match (ended.get(), text) {
         // Pieces in the middle are missing, so what is there must not be stored as the answer.
@@ -64,13 +79,30 @@ pub(crate) async fn capture_answer(
         (_, None) => return Ok(None),
         (_, Some(text)) => text,
     };
-    let mut answer = parse_answer(format, &text)?;
+    let is_heavy = text.len() > HEAVY_BYTES;
+    let parse = move || parse_answer(format, &text);
+    let mut answer = run_if_heavy((app, owner), is_heavy, parse).await?;
     if let Some(answer) = answer.as_mut().filter(|_| !damaged.is_empty()) {
         mark_damaged(answer, &damaged);
         call.set_damaged();
         count_damaged(outcome, "parts of it are no text; U+FFFD stands for them");
     }
-    Ok(answer)
+    Ok(answer.map(|transcript| ParsedAnswer {
+        transcript,
+        is_heavy,
+    }))
+}
+
+/// Runs what is heavy where heavy work is done, and all else in place.
+async fn run_if_heavy<T: Send + 'static>(
+    (app, owner): (&App, &Owner),
+    is_heavy: bool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    match is_heavy {
+        true => app.work_pool().run(owner, |_| async { work() }).await,
+        false => work(),
+    }
 }
 
 /// Keeps the bytes of a damaged answer with the item that shows what is left of them.
@@ -135,11 +167,8 @@ async fn accumulate_stream(
     })
 }
 
-/// Reads an answer that is one document.
-async fn read_document(
-    format: Format,
-    mut pieces: BodyStream,
-) -> Result<CapturedText, ProxyFailure> {
+/// Reads the body of an answer that is one document, and returns whether reading it further is heavy work.
+async fn read_body(mut pieces: BodyStream) -> Result<(Vec<u8>, bool), ProxyFailure> {
     let mut body = Vec::new();
     while let Some(Ok(piece)) = pieces.next().await {
         if body.len().saturating_add(piece.len()) > MAX_ANSWER_BYTES {
@@ -148,6 +177,11 @@ async fn read_document(
         }
         body.extend_from_slice(&piece);
     }
+    let is_heavy = body.len() > HEAVY_BYTES;
+    Ok((body, is_heavy))
+}
+
+fn complete_body(format: Format, body: Vec<u8>) -> Result<CapturedText, ProxyFailure> {
     let (text, damaged) = match String::from_utf8(body) {
         Ok(text) => (text, Vec::new()),
         Err(error) => {

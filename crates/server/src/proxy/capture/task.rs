@@ -11,7 +11,7 @@ use contexture::{Format, Owner};
 use tokio::sync::oneshot;
 
 use crate::proxy::capture::ingest::{self, CaptureRequest, IngestedRequest};
-use crate::proxy::capture::parse_answer;
+use crate::proxy::capture::parse_answer::{self, ParsedAnswer};
 use crate::proxy::capture::store_answer::{PendingAnswer, store_answer};
 use crate::proxy::capture::tee::CapturedBody;
 use crate::proxy::failure::ProxyFailure;
@@ -48,7 +48,7 @@ pub(crate) enum AnswerStart {
 enum CapturedAnswer {
     /// The answer; `None` if nothing came that could be stored.
     Passthrough(
-        Result<Option<Transcript>, ProxyFailure>,
+        Result<Option<ParsedAnswer>, ProxyFailure>,
         Option<Box<RewrittenRequest>>,
     ),
     ToolLoop(Box<ToolLoopStart>, Box<RewrittenRequest>),
@@ -150,14 +150,19 @@ impl CaptureTask {
         match (stored, answer) {
             (Some(stored), Some(CapturedAnswer::Passthrough(Ok(Some(answer)), sent))) => {
                 exchange.wait_while_client_reads(READING_TIME).await;
-                Box::pin(record_answer(
-                    app,
-                    (outcome, call),
-                    *stored,
-                    answer,
-                    sent.as_deref(),
-                ))
-                .await;
+                let ParsedAnswer {
+                    transcript,
+                    is_heavy,
+                } = answer;
+                // Owned, as the pool's work may outlive this task.
+                let recorders = (outcome.clone(), call.clone());
+                let owner = stored.stored.ingested.chat.owner().clone();
+                let record = record_answer(app.clone(), recorders, stored, transcript, sent);
+                let record = Box::pin(record);
+                match is_heavy {
+                    true => app.work_pool().run(&owner, |_| record).await,
+                    false => record.await,
+                }
             }
             (Some(stored), Some(CapturedAnswer::ToolLoop(exchange, sent))) => {
                 let recorders = (outcome, call);
@@ -173,6 +178,7 @@ impl CaptureTask {
             }
             // It has no place to be stored, but what it cost is known.
             (None, Some(CapturedAnswer::Passthrough(Ok(Some(answer)), _))) => {
+                let answer = answer.transcript;
                 call.set_answer(&answer, app.engine().answer_cost(&answer).as_ref());
                 outcome.update_outcome(|document| document.done = true);
             }
@@ -202,6 +208,7 @@ impl CaptureTask {
                     writer.publish(events, || feed_target(&self.outcome.current_outcome()))
                 };
                 let answer = parse_answer::capture_answer(
+                    (&self.app, &owner),
                     format,
                     &headers,
                     captured,
@@ -258,21 +265,16 @@ async fn ingest_request(
     }
     let owner = request.owner.clone();
     // Pools of their own: what is forwarded never waits for storing, and a small request never for a large one.
-    let pool = match (request.body.is_heavy(), request.is_awaited) {
-        (true, _) => Some(app.work_pool()),
-        (false, false) => Some(app.capture_pool()),
-        (false, true) => None,
+    let pool = match request.body.is_heavy() {
+        true => app.work_pool(),
+        false => app.capture_pool(),
     };
     let recorders = (outcome.clone(), call.clone());
-    let is_heavy = request.body.is_heavy();
     let app_of_work = app.clone();
     // Made when its turn comes: until then a request takes no more memory than its body.
     let work =
         async move { Box::pin(store_and_rewrite(app_of_work, request, policy, recorders)).await };
-    let mut captured = match pool {
-        Some(pool) => pool.run(&owner, |_| work).await,
-        None => work.await,
-    }?;
+    let mut captured = pool.run(&owner, |_| work).await?;
     let priced = captured.priced.as_mut();
     let rewritten = priced.and_then(|priced| priced.rewritten.take());
     let reply = captured.refusal.take().map_or(Ok(rewritten), Err);
@@ -283,11 +285,7 @@ async fn ingest_request(
         if let Ok(request) = shorter.await {
             // Owned, as the pool's work may outlive this task.
             let work = shorten_request(app.clone(), captured, request, outcome.clone());
-            let work = Box::pin(work);
-            captured = match is_heavy {
-                true => app.work_pool().run(&owner, |_| work).await,
-                false => work.await,
-            };
+            captured = pool.run(&owner, |_| Box::pin(work)).await;
         }
     }
     if let Some(priced) = captured.priced.as_mut() {
@@ -309,6 +307,8 @@ async fn shorten_request(
         return captured;
     };
     let ingested = &mut stored.ingested;
+    let owner = ingested.chat.owner().clone();
+    let _permit = app.stored_work().acquire_permit(Some(&owner)).await;
     let shorter = priced.shorten(app.cost_accounts(), ingested, request.refused);
     let shorter = shorter.await.unwrap_or_else(|failure| {
         count_failed_open(&outcome, &failure);
@@ -344,6 +344,8 @@ async fn store_and_rewrite(
     if let Some(policy) = policy.filter(|_| refusal.is_none()) {
         let format = request.endpoint.format;
         let accounts = app.cost_accounts();
+        // Compiling reads the whole conversation, however short the request is.
+        let _permit = app.stored_work().acquire_permit(Some(&request.owner)).await;
         let rewriting = Box::pin(rewrite::rewrite_request(
             accounts,
             policy,
@@ -388,26 +390,26 @@ async fn note_body(request: &CaptureRequest, stored: &IngestedRequest, call: &Ca
 
 /// Stores the answer of a request that was forwarded, and records what it used.
 async fn record_answer(
-    app: &App,
-    (outcome, call): (&OutcomeRecorder, &CallRecorder),
-    captured: CapturedRequest,
+    app: App,
+    (outcome, call): (OutcomeRecorder, CallRecorder),
+    captured: Box<CapturedRequest>,
     mut answer: Transcript,
-    sent: Option<&RewrittenRequest>,
+    sent: Option<Box<RewrittenRequest>>,
 ) {
-    let CapturedRequest { stored, priced, .. } = captured;
+    let CapturedRequest { stored, priced, .. } = *captured;
     // Not every provider names the model in its answer.
     answer.model = answer.model.or(stored.model);
     let mut ingested = stored.ingested;
     let pending = PendingAnswer {
         priced: priced.as_ref(),
-        sent,
+        sent: sent.as_deref(),
         round: ToolRound::First,
         transcript: &answer,
         server_calls: &[],
     };
-    let recorded = match store_answer(app, call, &mut ingested, pending).await {
+    let recorded = match store_answer(&app, &call, &mut ingested, pending).await {
         Ok(recorded) => recorded,
-        Err(failure) => return count_not_stored(outcome, &failure),
+        Err(failure) => return count_not_stored(&outcome, &failure),
     };
     outcome.update_outcome(|document| {
         document.set_answer(&recorded, ingested.answer_cost(&answer));

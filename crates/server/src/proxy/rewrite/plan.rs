@@ -6,6 +6,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use std::sync::Arc;
+
 use contexture::compile::{
     BudgetCount, CacheUsage, CalibratedRange, CallBand, Clear, CompileError, Compiled,
     Contribution, CountedRequest, HistoryPolicy, MarkerPolicy, Outline, Report, RetryBudget,
@@ -130,12 +132,12 @@ pub(crate) struct RewrittenRequest {
 }
 
 /// How requests for one answer are made: the client's request, and what the policy changes in it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RewritePlan {
     policy: PolicyConfig,
     format: Format,
     model: String,
-    request: ParsedRequest,
+    request: Arc<ParsedRequest>,
     changes: RequestChanges,
     /// What the policy says itself: state and guardrails.
     contributions: Vec<Contribution>,
@@ -412,7 +414,7 @@ impl RewritePlan {
             policy,
             format,
             model,
-            request: parsed,
+            request: Arc::new(parsed),
             cache_scope: String::new(),
             is_over_window: false,
             refuses_overflow: false,

@@ -171,8 +171,7 @@ impl ToolLoop<'_> {
                 MAX_ROUNDS => ToolRound::Last,
                 _ => ToolRound::Later,
             };
-            let next = self.plan.next_round_request(&mut self.ingested, kind);
-            sent = match next.await {
+            sent = match self.next_round_request(kind).await {
                 Ok(sent) => sent,
                 Err(failure) => {
                     count_failed_open(self.outcome, &failure);
@@ -201,6 +200,24 @@ impl ToolLoop<'_> {
             // it would have ended the answer.
             client.begin_next_round().await;
         }
+    }
+
+    /// Makes the request of the next round, where requests are rewritten: the whole conversation is compiled.
+    async fn next_round_request(
+        &mut self,
+        kind: ToolRound,
+    ) -> Result<RewrittenRequest, ProxyFailure> {
+        let (mut plan, mut ingested) = (self.plan.clone(), self.ingested.clone());
+        let owner = ingested.chat.owner().clone();
+        let _permit = self.app.stored_work().acquire_permit(Some(&owner)).await;
+        let work = async move {
+            let next = plan.next_round_request(&mut ingested, kind).await;
+            (plan, ingested, next)
+        };
+        let work = self.app.capture_pool().run(&owner, |_| Box::pin(work));
+        let next;
+        (self.plan, self.ingested, next) = work.await;
+        next
     }
 
     /// Reads a round while the client gets its part, and answers the calls of server tools in it. Unless it gives an answer,

@@ -64,11 +64,13 @@ async fn a_request_that_does_not_come_to_its_end_is_given_up() {
     assert_eq!(proxied.upstream.received_requests().len(), 1);
 }
 
-/// Something always comes, and never enough: how long the whole body may take is limited too.
+/// Something always comes, and never enough: how long the whole body may take is limited too. The time of an answer begins
+/// behind it.
 #[tokio::test]
 async fn a_body_that_trickles_in_is_given_up() {
     let provider = |_: &Received| Scripted::text(200, "yes");
-    let limits = "[server.limits]\nbody_seconds = 30\nbody_total_seconds = 2\n";
+    let limits =
+        "[server.limits]\nbody_seconds = 30\nbody_total_seconds = 2\nrequest_seconds = 1\n";
     let proxied = Proxied::to(provider, Engine::in_memory(), limits).await;
     for path in [CHAT, "/api/v1/conversations"] {
         let mut stream = TcpStream::connect(proxied.stand.address).await.unwrap();
