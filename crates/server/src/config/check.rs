@@ -71,6 +71,7 @@ fn limit_fault(config: &Config) -> Option<ConfigFault> {
         .or_else(|| at_least("keep_alive_seconds", limits.keep_alive_seconds, 1))
         .or_else(|| at_least("body_seconds", limits.body_seconds, 1))
         .or_else(|| at_least("body_total_seconds", limits.body_total_seconds, 1))
+        .or_else(|| at_least("send_seconds", limits.send_seconds, 1))
         .or_else(|| at_least("append_items", limits.append_items as u64, 1))
         .or_else(|| at_least("request_seconds", limits.request_seconds, 1))
         .or_else(|| at_least("connections", limits.connections as u64, 1))

@@ -173,6 +173,16 @@ impl Connection {
     pub(super) fn set_has_key(&self) {
         self.all.lock().set_has_key(self.id);
     }
+
+    /// Returns whether there are more connections of clients without a key than their share, all of them busy, so that this
+    /// one, if it has shown none, takes room that is kept for others.
+    pub(super) fn is_beyond_share(&self) -> bool {
+        let table = self.all.lock();
+        let is_without_key = table.open.get(&self.id).is_some_and(|open| !open.has_key);
+        is_without_key
+            && table.without_key.is_empty()
+            && table.open.len() - table.keyed > self.all.limits.without_key
+    }
 }
 
 impl Drop for Connection {
@@ -358,6 +368,33 @@ mod tests {
         drop(running);
         assert!(open(&all, 1).is_some());
         assert!(busy_token.is_cancelled());
+    }
+
+    /// Strangers who do not read their answers are busy for ever, and cannot be closed for whoever comes.
+    #[test]
+    fn busy_strangers_do_not_take_the_share_of_keys() {
+        let all = connections(16, 0, ClientKeys::Needed);
+        let busy: Vec<_> = (0..15)
+            .map(|number| {
+                let connection = all.add(peer(number), CancellationToken::new()).unwrap();
+                let request = connection.begin_request();
+                (connection, request)
+            })
+            .collect();
+        // 14 of 16 are theirs.
+        let beyond: Vec<bool> = busy.iter().map(|(one, _)| one.is_beyond_share()).collect();
+        assert_eq!(
+            beyond, [true; 15],
+            "the next of them is refused, whichever asks"
+        );
+        let owner = all.add(peer(20), CancellationToken::new()).unwrap();
+        let _request = owner.begin_request();
+        owner.set_has_key();
+        assert!(!owner.is_beyond_share());
+        drop(busy);
+        let stranger = all.add(peer(21), CancellationToken::new()).unwrap();
+        let _request = stranger.begin_request();
+        assert!(!stranger.is_beyond_share());
     }
 
     #[test]

@@ -13,6 +13,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
+use axum::http::HeaderValue;
+use axum::http::header::CONNECTION;
+use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
@@ -21,10 +24,12 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Principal;
 use crate::metrics::run_upkeep_loop;
+use crate::problem::{Code, Problem};
 use crate::serve::connections::{
     ClientKeys, Connection, ConnectionLimits, Connections, RunningRequest,
 };
@@ -122,6 +127,7 @@ impl Server {
             connections: Arc::new(Connections::new(connection_limits)),
             draining: CancellationToken::new(),
             header_timeout: Duration::from_secs(limits.header_seconds),
+            send_timeout: Duration::from_secs(limits.send_seconds),
         };
         if let Some(figures) = app.metrics_handle() {
             let upkeep = run_upkeep_loop(figures.clone());
@@ -175,6 +181,8 @@ struct HttpService {
     draining: CancellationToken,
     /// How long the first request's head may take.
     header_timeout: Duration,
+    /// How long a client may take nothing of an answer.
+    send_timeout: Duration,
 }
 
 impl HttpService {
@@ -216,6 +224,8 @@ impl HttpService {
     ) -> impl Future<Output = ()> + use<> {
         // Without it, small events of a stream wait for the acknowledgement of the previous packet.
         let _ = stream.set_nodelay(true);
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(self.send_timeout));
         let (asked, first) = (Arc::new(Notify::new()), self.header_timeout);
         let service = {
             let (asked, connection) = (asked.clone(), connection.clone());
@@ -231,6 +241,10 @@ impl HttpService {
                     if principal.is_some_and(|caller| caller.key.is_some()) {
                         connection.set_has_key();
                     }
+                    let response = match connection.is_beyond_share() {
+                        true => refuse_stranger(),
+                        false => response,
+                    };
                     // A request runs until its answer is sent.
                     Ok::<_, Infallible>(response.map(|body| GuardedBody {
                         body,
@@ -241,7 +255,7 @@ impl HttpService {
         };
         let served = self
             .protocol
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Box::pin(stream)), service);
         async move {
             // Held until the connection has ended: as long as it is open it counts.
             let _connection = connection;
@@ -267,6 +281,16 @@ impl HttpService {
             }
         }
     }
+}
+
+/// What a client without a key is answered where the room that is left is kept for others: so little that it is sent at once, and
+/// then the connection ends.
+fn refuse_stranger() -> Response {
+    let detail = "clients without a key have all the connections that there are for them";
+    let mut response = Problem::new(Code::Overloaded, detail).into_response();
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
+    response
 }
 
 /// The body of an answer, with the request that runs until it is sent.

@@ -275,6 +275,40 @@ async fn connections_without_key_keep_nobody_out() {
     strangers[0].read_to_end(&mut end).await.unwrap();
 }
 
+/// Strangers who ask for much and read nothing of it.
+#[tokio::test]
+async fn strangers_who_do_not_read_keep_nobody_out() {
+    let (key, lines) = crate::keys::key("ada", "ada", &["read"]);
+    let config = format!(
+        "[server.limits]\nconnections = 32\nconnections_per_peer = 0\nsend_seconds = 2\n{lines}"
+    );
+    let stand = Stand::with(&config).await;
+    let with_key = format!("/api/v1/conversations HTTP/1.1\r\nx-contexture-key: {key}");
+    let much = "GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(100);
+    let mut strangers = Vec::new();
+    let mut refused = 0;
+    for _ in 0..60 {
+        let mut stranger = TcpStream::connect(stand.address).await.unwrap();
+        stranger.write_all(much.as_bytes()).await.unwrap();
+        let mut begin = [0; 12];
+        stranger.read_exact(&mut begin).await.unwrap();
+        match &begin {
+            b"HTTP/1.1 200" => strangers.push(stranger),
+            b"HTTP/1.1 503" => refused += 1,
+            other => panic!("{}", String::from_utf8_lossy(other)),
+        }
+        kept(&stand, &with_key).await;
+    }
+    // Seven eighths of 32, and as many again as gave up their places: whoever takes nothing for two seconds is let go.
+    assert!(refused > 0 && strangers.len() >= 28, "{refused} refused");
+    let mut first = strangers.swap_remove(0);
+    let mut read = Vec::new();
+    // An error is an end, too.
+    let _ = first.read_to_end(&mut read).await;
+    assert!(read.len() < 100 * 200_000, "{} bytes", read.len());
+    kept(&stand, "/health/live HTTP/1.1").await;
+}
+
 #[tokio::test]
 async fn a_peer_has_so_many_connections() {
     let stand = Stand::with("[server.limits]\nconnections_per_peer = 4").await;
