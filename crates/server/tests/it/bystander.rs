@@ -172,30 +172,33 @@ async fn heavy_work_of_one_owner_holds_up_no_other() {
     assert!(rounds >= 8, "{rounds} rounds beside four times {alone:?}");
 }
 
+/// Its work ends where it is, long before it would have been done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_leaves_takes_its_work_with_it() {
     let crowd = Crowd::new("").await;
+    let mut random = Rng::with_seed(test_seed());
     let body = many_messages();
-    let timed = async || {
-        let start = Instant::now();
-        assert_eq!(crowd.attack(&body).await, 200);
-        start.elapsed()
-    };
-    let before = timed().await;
-    // They leave in the middle of their work, or while they wait for their turn.
-    let left = (0..8).map(|_| tokio::time::timeout(before / 8, crowd.attack(&body)));
-    let left = futures_util::future::join_all(left).await;
-    // A machine that was busy until now may finish one all the same.
-    let left = left.iter().filter(|left| left.is_err()).count();
-    assert!(left >= 6, "{left} of 8 left");
-    let behind = timed().await;
-    // The speed of the machine changes with what else it does.
-    let alone = before.max(timed().await);
-    // Behind work that goes on it would take as many times as long.
-    assert!(
-        behind < 4 * alone,
-        "{behind:?} behind work that was called off; alone {alone:?}"
-    );
+    let start = Instant::now();
+    assert_eq!(crowd.attack(&body).await, 200);
+    let alone = start.elapsed();
+    let is_working = async || crowd.figure("contexture_work_running").await > 0.0;
+    let mut rests = Vec::new();
+    while rests.len() < 5 {
+        let patience = alone.mul_f64(random.f64() * 0.7);
+        let answered = tokio::time::timeout(patience, crowd.attack(&body)).await;
+        // It may leave before its work has begun, on a machine that is busy.
+        if answered.is_ok() || !is_working().await {
+            continue;
+        }
+        let left = Instant::now();
+        while is_working().await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        rests.push(left.elapsed());
+    }
+    rests.sort_unstable();
+    println!("work goes on for {rests:?}; alone it takes {alone:?}");
+    assert!(rests[2] < alone / 4, "{rests:?} of {alone:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
