@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Calls off the work that was given it: reading, redacting, compiling. Clones are the same; once cancelled it stays so.
 ///
-/// Work looks at it every few hundred items or some ten thousand bytes, and then ends with [`Cancelled`], or the error of
-/// its crate that says the same. It never gives another result than it would have given otherwise.
+/// Work looks at it before each message or item that it reads, counts or writes, and between its steps, and then ends with
+/// [`Cancelled`], or the error of its crate that says the same. One message is read and counted to its end. Work never gives
+/// another result than it would have given otherwise.
 ///
 /// ```
 /// use contexture_ir::Cancel;

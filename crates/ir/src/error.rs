@@ -7,6 +7,8 @@ use std::fmt;
 
 use contexture_text::truncate_chars;
 
+use crate::cancel::Cancelled;
+
 /// A JSON document that is not the value it should be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -56,6 +58,9 @@ pub enum Error {
         /// The rule it breaks.
         rule: &'static str,
     },
+    /// Reading was called off.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
 }
 
 impl Error {

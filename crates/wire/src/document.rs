@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use contexture_ir::{Fields, Transcript, replace_lone_surrogates};
+use contexture_ir::{Cancel, Error, Fields, Transcript, replace_lone_surrogates};
 
 use crate::custom_calls::with_functions;
 use crate::markers::markers;
@@ -30,11 +30,27 @@ use crate::ui::report_message_fields;
 /// [`WireError::NotJson`], [`WireError::WrongShape`] or [`WireError::Invalid`]; for UI messages also
 /// [`WireError::InvalidUi`].
 pub fn lift(format: Format, text: &str) -> Result<Lifted, WireError> {
+    lift_unless_cancelled(format, text, None)
+}
+
+/// As [`lift`], unless it is called off, which is looked at before each message or item of a request.
+///
+/// # Errors
+/// As [`lift`], and [`WireError::Cancelled`].
+pub fn lift_unless_cancelled(
+    format: Format,
+    text: &str,
+    cancel: Option<&Cancel>,
+) -> Result<Lifted, WireError> {
     // Checked once for all formats: their readers cut the text into slices and would report a
     // syntax error as a wrong shape.
     check_json(text)?;
-    let mut lifted = match format.spec().parse(text) {
+    let mut lifted = match format.spec().parse(text, cancel) {
         Ok(lifted) => lifted,
+        Err(WireError::Invalid {
+            source: Error::Cancelled(cancelled),
+            ..
+        }) => return Err(cancelled.into()),
         Err(error) => parse_with_replacements(format, text).ok_or(error)?,
     };
     // Only an accumulator writes truncation marks, and it only writes responses.
@@ -49,7 +65,7 @@ fn parse_with_replacements(format: Format, text: &str) -> Option<Lifted> {
     let Cow::Owned(readable) = replace_lone_surrogates(text) else {
         return None;
     };
-    let mut lifted = format.spec().parse(&readable).ok()?;
+    let mut lifted = format.spec().parse(&readable, None).ok()?;
     keep_replaced_strings(text, &mut lifted.transcript);
     lifted.losses.push(Loss {
         path: String::new(),

@@ -44,7 +44,9 @@ pub mod ui;
 
 pub use accumulator::Accumulator;
 pub use continue_request::{ContinueObstacle, continue_request};
-pub use document::{detect_messages, detect_object, lift, lower, lower_envelope, lower_run};
+pub use document::{
+    detect_messages, detect_object, lift, lift_unless_cancelled, lower, lower_envelope, lower_run,
+};
 pub use formats::long_cache_write;
 pub use framing::{Frame, FrameError, FrameReader, StreamFraming};
 pub use http_profile::{

@@ -239,7 +239,7 @@ fn parse_array(value: &RawValue) -> Option<Vec<&RawValue>> {
 
 #[cfg(test)]
 mod tests {
-    use contexture_ir::Transcript;
+    use contexture_ir::{Cancel, Transcript};
 
     use super::*;
     use crate::model::conversion::{Lifted, Lowered};
@@ -260,8 +260,8 @@ mod tests {
             Format::Items.spec().identity()
         }
 
-        fn parse(&self, json: &str) -> Result<Lifted, WireError> {
-            Format::Items.spec().parse(json)
+        fn parse(&self, json: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError> {
+            Format::Items.spec().parse(json, cancel)
         }
 
         fn encode_response(&self, response: &Transcript) -> Lowered {

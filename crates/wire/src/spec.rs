@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use contexture_ir::{Fields, Item, Raw, Transcript, Usage};
+use contexture_ir::{Cancel, Fields, Item, Raw, Transcript, Usage};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -46,8 +46,9 @@ pub trait FormatSpec: Sync {
     /// The text is JSON; truncation marks of a response are still in place.
     ///
     /// # Errors
-    /// [`WireError::WrongShape`] or [`WireError::Invalid`]; for UI messages also [`WireError::InvalidUi`].
-    fn parse(&self, json: &str) -> Result<Lifted, WireError>;
+    /// [`WireError::WrongShape`] or [`WireError::Invalid`]; for UI messages also [`WireError::InvalidUi`]. Called off,
+    /// [`WireError::Invalid`] with [`Error::Cancelled`](contexture_ir::Error::Cancelled).
+    fn parse(&self, json: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError>;
 
     /// Writes a response body.
     fn encode_response(&self, response: &Transcript) -> Lowered;

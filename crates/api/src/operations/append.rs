@@ -42,7 +42,7 @@ pub async fn append_messages(
         draft.expect_head(head);
     }
     let mut losses = Vec::new();
-    for run in read_messages(messages)? {
+    for run in read_messages(messages, None)? {
         losses.extend(push_run(&mut draft, run));
     }
     for item in read_items("items", items)? {

@@ -28,7 +28,7 @@ pub fn compile_document(
     })?;
     refuse_stored_members(asked)?;
     let mut history = Transcript::default();
-    for run in read_messages(messages)? {
+    for run in read_messages(messages, Some(cancel))? {
         add_run(&mut history, run);
     }
     let request = ReadRequest::read(asked, host, catalogue, None)?;

@@ -1,8 +1,9 @@
 //! Messages as callers write them: in the AI SDK's format, in a provider's, or as items.
 
-use contexture::ir::{Error as IrError, Item, Raw, Transcript, UiMessage};
+use contexture::EngineError;
+use contexture::ir::{Cancel, Error as IrError, Item, Raw, Transcript, UiMessage};
 use contexture::sessions::{SessionFormat, detect_format};
-use contexture::wire::{Loss, WireError, lift};
+use contexture::wire::{Loss, WireError, lift_unless_cancelled};
 
 use crate::operations::OperationError;
 
@@ -21,8 +22,11 @@ pub(crate) enum MessageRun {
 /// Reads messages, in order.
 ///
 /// # Errors
-/// `bad_message` with the place of the first value that cannot be read, such as `messages[0].parts`.
-pub(crate) fn read_messages(messages: &[Raw]) -> Result<Vec<MessageRun>, OperationError> {
+/// `bad_message` with the place of the first value that cannot be read, such as `messages[0].parts`; or it was called off.
+pub(crate) fn read_messages(
+    messages: &[Raw],
+    cancel: Option<&Cancel>,
+) -> Result<Vec<MessageRun>, OperationError> {
     let mut first = 0;
     // A run at a time: in a provider's format, what a message means may depend on those beside it.
     let runs = messages.chunk_by(|one, next| is_ui_message(one) == is_ui_message(next));
@@ -31,7 +35,7 @@ pub(crate) fn read_messages(messages: &[Raw]) -> Result<Vec<MessageRun>, Operati
         first += run.len();
         match run.first().is_some_and(is_ui_message) {
             true => read_ui_messages(run, at),
-            false => read_provider_messages(run, at),
+            false => read_provider_messages(run, at, cancel),
         }
     });
     read.collect()
@@ -72,7 +76,11 @@ fn read_ui_messages(run: &[Raw], first: usize) -> Result<MessageRun, OperationEr
     read.collect::<Result<_, _>>().map(MessageRun::Ui)
 }
 
-fn read_provider_messages(run: &[Raw], first: usize) -> Result<MessageRun, OperationError> {
+fn read_provider_messages(
+    run: &[Raw],
+    first: usize,
+    cancel: Option<&Cancel>,
+) -> Result<MessageRun, OperationError> {
     let texts: Vec<&str> = run.iter().map(Raw::get).collect();
     let text = format!("[{}]", texts.join(","));
     let unknown = || bad_message(format!("`messages[{first}]` has no known format"));
@@ -80,7 +88,8 @@ fn read_provider_messages(run: &[Raw], first: usize) -> Result<MessageRun, Opera
     let SessionFormat::Wire(format) = detected.format else {
         return Err(unknown());
     };
-    let lifted = lift(format, &text).map_err(|error| wire_error(error, first))?;
+    let lifted = lift_unless_cancelled(format, &text, cancel);
+    let lifted = lifted.map_err(|error| wire_error(error, first))?;
     Ok(MessageRun::Provider(
         Box::new(lifted.transcript),
         lifted.losses,
@@ -94,6 +103,7 @@ fn value_error(list: &str, error: IrError) -> OperationError {
 
 fn wire_error(error: WireError, first: usize) -> OperationError {
     match error {
+        error @ WireError::Cancelled(_) => EngineError::from(error).into(),
         WireError::Invalid { source, .. } if first == 0 => value_error("messages", source),
         error => bad_message(format!("`messages`, from `messages[{first}]` on: {error}")),
     }

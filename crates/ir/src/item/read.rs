@@ -7,6 +7,7 @@ use super::{
     Compaction, Extension, FunctionCall, FunctionCallOutput, Item, Message, Output, Reasoning,
     Role, Status, text_for,
 };
+use crate::cancel::Cancel;
 use crate::error::Error;
 use crate::item::Part;
 use crate::raw::{Extra, Fields, Raw};
@@ -63,9 +64,15 @@ impl Item {
 
     /// Reads a JSON array of items.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, Error> {
+        Self::parse_all_unless(text, None)
+    }
+
+    /// As [`Item::parse_all`], unless it is called off, which is [`Error::Cancelled`].
+    pub fn parse_all_unless(text: &str, cancel: Option<&Cancel>) -> Result<Vec<Self>, Error> {
         let items: Vec<&RawValue> = serde_json::from_str(text)
             .map_err(|_| Error::unexpected_value("an array of items", text))?;
         let read = |(index, item): (usize, &&RawValue)| {
+            Cancel::check_optional(cancel)?;
             Self::parse(item.get()).map_err(|error| error.at_index(index))
         };
         items.iter().enumerate().map(read).collect()

@@ -10,7 +10,7 @@ use contexture::compile::{
     Band, Clear, Content, Contribution, HistoryPolicy, PreviewPolicy, Previewing, Target,
 };
 use contexture::ir::{Cancel, Raw};
-use contexture::wire::lift;
+use contexture::wire::lift_unless_cancelled;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -76,7 +76,7 @@ async fn compress_messages(
     }
     let model = asked.model.as_deref().unwrap_or(DEFAULT_MODEL);
     let compiler = Compiler::new(app.engine().catalogue()).with_cancel(&cancel);
-    let shorter = shorten_messages(compiler, model, &asked.messages);
+    let shorter = shorten_messages(compiler, model, &asked.messages, &cancel);
     let (before, after, messages) = match shorter {
         Some((before, after, Some(messages))) => (before, after, Some(messages)),
         Some((before, ..)) => (before, before, None),
@@ -104,6 +104,7 @@ fn shorten_messages(
     mut compiler: Compiler<'_>,
     model: &str,
     messages: &Raw,
+    cancel: &Cancel,
 ) -> Option<(u64, u64, Option<Raw>)> {
     let format = detect_wire_format(messages.get()).ok()?;
     // Callers send and get back a list of messages.
@@ -111,7 +112,8 @@ fn shorten_messages(
     if members.is_none_or(|members| members.history != MESSAGES) {
         return None;
     }
-    let transcript = lift(format, messages.get()).ok()?.transcript;
+    let lifted = lift_unless_cancelled(format, messages.get(), Some(cancel));
+    let transcript = lifted.ok()?.transcript;
     let whole = HistoryPolicy {
         clear: Clear::Never,
         preview: None,

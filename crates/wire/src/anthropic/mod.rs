@@ -31,7 +31,7 @@ mod spec;
 mod stream;
 mod tools;
 
-use contexture_ir::{Error, Fields, Transcript};
+use contexture_ir::{Cancel, Error, Fields, Transcript};
 use serde_json::value::RawValue;
 
 use crate::model::conversion::DocumentKind;
@@ -41,11 +41,11 @@ use crate::model::format::Format;
 
 pub(crate) use self::spec::Anthropic;
 
-fn lift(text: &str) -> Result<Lifted, WireError> {
+fn lift(text: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError> {
     let text = text.trim();
     if text.starts_with('[') {
         let messages: &RawValue = serde_json::from_str(text).map_err(|_| wrong_shape())?;
-        let items = parse::parse_messages(messages).map_err(invalid_value)?;
+        let items = parse::parse_messages(messages, cancel).map_err(invalid_value)?;
         return Ok(lifted_document(
             DocumentKind::Messages,
             Transcript {
@@ -58,7 +58,7 @@ fn lift(text: &str) -> Result<Lifted, WireError> {
     if fields.get(&["messages"]).is_some() {
         return Ok(lifted_document(
             DocumentKind::Request,
-            request::lift_request(fields).map_err(invalid_value)?,
+            request::lift_request(fields, cancel).map_err(invalid_value)?,
         ));
     }
     // An error body has a `type` of its own; it is no response that could be read.

@@ -1,8 +1,8 @@
 //! Messages and their blocks, read into items.
 
 use contexture_ir::{
-    Compaction, Error, Extension, ExtensionPart, Extra, Fields, FunctionCall, FunctionCallOutput,
-    Item, Message, Output, Part, Raw, Reasoning, Role, TextPart,
+    Cancel, Compaction, Error, Extension, ExtensionPart, Extra, Fields, FunctionCall,
+    FunctionCallOutput, Item, Message, Output, Part, Raw, Reasoning, Role, TextPart,
 };
 use serde_json::value::RawValue;
 
@@ -13,11 +13,15 @@ use crate::model::json::ObjectWriter;
 use crate::model::paired_item::Side;
 
 /// Reads the array of a request's messages.
-pub(super) fn parse_messages(array: &RawValue) -> Result<Vec<Item>, Error> {
+pub(super) fn parse_messages(
+    array: &RawValue,
+    cancel: Option<&Cancel>,
+) -> Result<Vec<Item>, Error> {
     let messages = parse_elements(array)?;
     let mut items = Vec::with_capacity(messages.len());
     let mut before = None;
     for (index, message) in messages.into_iter().enumerate() {
+        Cancel::check_optional(cancel)?;
         let role = parse_message(message, before, &mut items).map_err(|e| e.at_index(index))?;
         before = Some(role);
     }

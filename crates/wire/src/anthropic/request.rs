@@ -1,6 +1,6 @@
 //! Requests: what stands around the messages.
 
-use contexture_ir::{Error, Fields, Transcript};
+use contexture_ir::{Cancel, Error, Fields, Transcript};
 
 use super::spec::FORMAT;
 use super::{choice, encode, options, parse, tools};
@@ -9,7 +9,10 @@ use crate::model::format_extras::{report_foreign_fields_as, to_extras};
 use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 
-pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Transcript, Error> {
+pub(super) fn lift_request(
+    mut fields: Fields<'_>,
+    cancel: Option<&Cancel>,
+) -> Result<Transcript, Error> {
     let mut transcript = Transcript {
         model: fields.take_string(&["model"])?,
         ..Transcript::default()
@@ -24,8 +27,8 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Transcript, Error> 
         transcript.instructions.push(message);
     }
     if let Some(messages) = fields.take_field(&["messages"])? {
-        transcript.items =
-            parse::parse_messages(messages).map_err(|error| error.at_segment("messages"))?;
+        transcript.items = parse::parse_messages(messages, cancel)
+            .map_err(|error| error.at_segment("messages"))?;
     }
     if fields
         .get(&["tools"])

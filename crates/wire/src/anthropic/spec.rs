@@ -1,6 +1,6 @@
 //! What is special about Anthropic Messages, and the format's own names.
 
-use contexture_ir::{Fields, Item, Raw, Transcript, Usage, quote_json};
+use contexture_ir::{Cancel, Fields, Item, Raw, Transcript, Usage, quote_json};
 use serde_json::value::RawValue;
 
 use super::prompt_cache::{self, CACHE_KEY, OUTLINE, OVERHEAD};
@@ -117,8 +117,8 @@ impl FormatSpec for Anthropic {
         &IDENTITY
     }
 
-    fn parse(&self, json: &str) -> Result<Lifted, WireError> {
-        lift(json)
+    fn parse(&self, json: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError> {
+        lift(json, cancel)
     }
 
     fn encode_response(&self, transcript: &Transcript) -> Lowered {

@@ -32,7 +32,7 @@ mod spec;
 mod stream;
 mod tools;
 
-use contexture_ir::{Error, Fields, Transcript};
+use contexture_ir::{Cancel, Error, Fields, Transcript};
 use serde_json::value::RawValue;
 
 use crate::model::conversion::{DocumentKind, Lifted};
@@ -41,11 +41,11 @@ use crate::model::format::Format;
 
 pub(crate) use self::spec::Bedrock;
 
-fn lift(text: &str) -> Result<Lifted, WireError> {
+fn lift(text: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError> {
     let text = text.trim();
     if text.starts_with('[') {
         let messages: &RawValue = serde_json::from_str(text).map_err(|_| wrong_shape())?;
-        let items = parse::parse_messages(messages).map_err(invalid_value)?;
+        let items = parse::parse_messages(messages, cancel).map_err(invalid_value)?;
         let transcript = Transcript {
             items,
             ..Transcript::default()
@@ -66,7 +66,7 @@ fn lift(text: &str) -> Result<Lifted, WireError> {
     // Only a prompt that the provider stores may have a request without messages, and it is called otherwise. A count of
     // tokens has the request inside `input`, and is no call of a model.
     if fields.get(&["messages"]).is_some() {
-        let transcript = request::lift_request(fields).map_err(invalid_value)?;
+        let transcript = request::lift_request(fields, cancel).map_err(invalid_value)?;
         return Ok(lifted_document(DocumentKind::Request, transcript));
     }
     Err(wrong_shape())

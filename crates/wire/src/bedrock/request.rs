@@ -1,6 +1,6 @@
 //! Requests: what stands around the messages.
 
-use contexture_ir::{Error, Extra, Fields, Transcript};
+use contexture_ir::{Cancel, Error, Extra, Fields, Transcript};
 
 use super::spec::FORMAT;
 use super::{encode, options, parse, tools};
@@ -9,7 +9,10 @@ use crate::model::format_extras::{hint, report_foreign_fields_as, set_hint, to_e
 use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 
-pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Transcript, Error> {
+pub(super) fn lift_request(
+    mut fields: Fields<'_>,
+    cancel: Option<&Cancel>,
+) -> Result<Transcript, Error> {
     let mut stored = Extra::new();
     let mut transcript = Transcript {
         // Only skeletons of the AWS tools have the model in the body.
@@ -29,8 +32,8 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Transcript, Error> 
         }
     }
     if let Some(messages) = fields.take_field(&["messages"])? {
-        transcript.items =
-            parse::parse_messages(messages).map_err(|error| error.at_segment("messages"))?;
+        transcript.items = parse::parse_messages(messages, cancel)
+            .map_err(|error| error.at_segment("messages"))?;
     }
     if let Some(config) = fields.take_present(&["toolConfig"])? {
         tools::parse_tool_config(config, &mut transcript, &mut stored)

@@ -1,6 +1,6 @@
 //! What is special about Amazon Bedrock Converse, and the format's own names.
 
-use contexture_ir::{Fields, Transcript, Usage, quote_json};
+use contexture_ir::{Cancel, Fields, Transcript, Usage, quote_json};
 
 use super::event_stream::EventStreamReader;
 use super::prompt_cache::{self, CACHE_KEY, OUTLINE, OVERHEAD, TOOL_PATHS};
@@ -134,8 +134,8 @@ impl FormatSpec for Bedrock {
         &IDENTITY
     }
 
-    fn parse(&self, json: &str) -> Result<Lifted, WireError> {
-        lift(json)
+    fn parse(&self, json: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError> {
+        lift(json, cancel)
     }
 
     fn encode_response(&self, transcript: &Transcript) -> Lowered {

@@ -35,7 +35,7 @@ mod spec;
 mod stream;
 mod tools;
 
-use contexture_ir::{Error, Fields, Transcript};
+use contexture_ir::{Cancel, Error, Fields, Transcript};
 use serde_json::value::RawValue;
 
 use crate::model::conversion::DocumentKind;
@@ -45,11 +45,11 @@ use crate::model::format::Format;
 
 pub(crate) use self::spec::Gemini;
 
-fn lift(text: &str) -> Result<Lifted, WireError> {
+fn lift(text: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError> {
     let text = text.trim();
     if text.starts_with('[') {
         let contents: &RawValue = serde_json::from_str(text).map_err(|_| wrong_shape())?;
-        let items = parse::parse_contents(contents).map_err(invalid_value)?;
+        let items = parse::parse_contents(contents, cancel).map_err(invalid_value)?;
         return Ok(lifted_document(
             DocumentKind::Messages,
             Transcript {
@@ -62,7 +62,7 @@ fn lift(text: &str) -> Result<Lifted, WireError> {
     if fields.get(&["contents"]).is_some() {
         return Ok(lifted_document(
             DocumentKind::Request,
-            request::lift_request(fields).map_err(invalid_value)?,
+            request::lift_request(fields, cancel).map_err(invalid_value)?,
         ));
     }
     // A blocked prompt has no candidates, and a stream's last event may have usage only; both are

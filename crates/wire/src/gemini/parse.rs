@@ -1,7 +1,7 @@
 //! Contents and their parts, read into items.
 
 use contexture_ir::{
-    Error, Extension, ExtensionPart, Extra, Fields, FunctionCall, FunctionCallOutput, Item,
+    Cancel, Error, Extension, ExtensionPart, Extra, Fields, FunctionCall, FunctionCallOutput, Item,
     Message, Output, Part, Raw, Reasoning, Role, TextPart,
 };
 use serde_json::value::RawValue;
@@ -32,13 +32,17 @@ pub(super) const ID: &str = "~id";
 pub(super) const EMPTY: &str = "empty";
 
 /// Reads the array of a request's contents.
-pub(super) fn parse_contents(array: &RawValue) -> Result<Vec<Item>, Error> {
+pub(super) fn parse_contents(
+    array: &RawValue,
+    cancel: Option<&Cancel>,
+) -> Result<Vec<Item>, Error> {
     let contents: Vec<&RawValue> =
         serde_json::from_str(array.get()).map_err(|_| unexpected_value("an array", array.get()))?;
     let mut ids = CallIdTracker::default();
     let mut items = Vec::with_capacity(contents.len());
     let mut before = None;
     for (index, content) in contents.into_iter().enumerate() {
+        Cancel::check_optional(cancel)?;
         let role = parse_content(content, before, &mut ids, &mut items)
             .map_err(|error| error.at_index(index))?;
         before = Some(role);

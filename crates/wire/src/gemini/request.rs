@@ -1,6 +1,6 @@
 //! Requests: what stands around the contents.
 
-use contexture_ir::{Error, Extra, Fields, Transcript};
+use contexture_ir::{Cancel, Error, Extra, Fields, Transcript};
 
 use super::names::SnakeCaseFields;
 use super::spec::FORMAT;
@@ -10,7 +10,10 @@ use crate::model::format_extras::{report_foreign_fields_as, set_hint, to_extras}
 use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 
-pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Transcript, Error> {
+pub(super) fn lift_request(
+    mut fields: Fields<'_>,
+    cancel: Option<&Cancel>,
+) -> Result<Transcript, Error> {
     let mut names = SnakeCaseFields::default();
     let mut kept = Extra::new();
     let mut transcript = Transcript {
@@ -30,8 +33,8 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Transcript, Error> 
         }
     }
     if let Some(contents) = fields.take_field(&["contents"])? {
-        transcript.items =
-            parse::parse_contents(contents).map_err(|error| error.at_segment("contents"))?;
+        transcript.items = parse::parse_contents(contents, cancel)
+            .map_err(|error| error.at_segment("contents"))?;
     }
     if fields
         .get(&["tools"])

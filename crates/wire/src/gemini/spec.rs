@@ -1,6 +1,6 @@
 //! What is special about Gemini, and the format's own names.
 
-use contexture_ir::{Fields, Transcript, quote_json};
+use contexture_ir::{Cancel, Fields, Transcript, quote_json};
 
 use super::encode::Signing;
 use super::prompt_cache::{CACHE_KEY, OUTLINE, OVERHEAD, SEALED_MEMBERS};
@@ -134,8 +134,8 @@ impl FormatSpec for Gemini {
         &IDENTITY
     }
 
-    fn parse(&self, json: &str) -> Result<Lifted, WireError> {
-        lift(json)
+    fn parse(&self, json: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError> {
+        lift(json, cancel)
     }
 
     fn encode_response(&self, transcript: &Transcript) -> Lowered {

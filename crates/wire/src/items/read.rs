@@ -1,7 +1,7 @@
 //! Documents of items, read.
 
 use contexture_ir::{
-    Error, Extra, Fields, FinishReason, FunctionTool, Item, Message, ProviderTool, Raw,
+    Cancel, Error, Extra, Fields, FinishReason, FunctionTool, Item, Message, ProviderTool, Raw,
     ReasoningOptions, RequestOptions, ResponseFormat, ResponseInfo, ToolChoice, ToolDefinition,
     Transcript, Usage,
 };
@@ -14,7 +14,7 @@ use crate::model::error::WireError;
 use crate::model::format::Format;
 use crate::model::loss::{LossKind, Losses};
 
-pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
+pub(crate) fn lift(text: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError> {
     let invalid = |source| WireError::Invalid {
         format: Format::Items,
         source,
@@ -22,7 +22,9 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     if text.trim_start().starts_with('[') {
         return Ok(Lifted {
             kind: DocumentKind::Messages,
-            transcript: transcript_from_items(Item::parse_all(text).map_err(invalid)?),
+            transcript: transcript_from_items(
+                Item::parse_all_unless(text, cancel).map_err(invalid)?,
+            ),
             losses: Vec::new(),
         });
     }
@@ -35,7 +37,7 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
         });
     };
     let mut losses = Losses::default();
-    let transcript = parse_transcript(fields, &mut losses).map_err(invalid)?;
+    let transcript = parse_transcript(fields, cancel, &mut losses).map_err(invalid)?;
     Ok(Lifted {
         // Only an answer says how it ended; everything else is read as a request.
         kind: if transcript.response.is_some() {
@@ -65,7 +67,11 @@ fn transcript_from_items(items: Vec<Item>) -> Transcript {
     transcript
 }
 
-fn parse_transcript(mut fields: Fields<'_>, losses: &mut Losses) -> Result<Transcript, Error> {
+fn parse_transcript(
+    mut fields: Fields<'_>,
+    cancel: Option<&Cancel>,
+    losses: &mut Losses,
+) -> Result<Transcript, Error> {
     let mut transcript = Transcript {
         model: fields.take_string(&["model"])?,
         ..Transcript::default()
@@ -74,8 +80,8 @@ fn parse_transcript(mut fields: Fields<'_>, losses: &mut Losses) -> Result<Trans
         transcript.instructions = parse_instructions(list.get())?;
     }
     if let Some(list) = fields.take_present(&["items"])? {
-        transcript.items =
-            Item::parse_all(list.get()).map_err(|error| error.at_segment("items"))?;
+        transcript.items = Item::parse_all_unless(list.get(), cancel)
+            .map_err(|error| error.at_segment("items"))?;
     }
     if let Some(list) = fields.take_present(&["tools"])? {
         transcript.tools = parse_array(list, "an array of tools", parse_tool)

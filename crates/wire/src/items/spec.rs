@@ -1,6 +1,6 @@
 //! What is special about our own document format: little, because nobody's model reads it.
 
-use contexture_ir::{Fields, Transcript};
+use contexture_ir::{Cancel, Fields, Transcript};
 
 use super::{lift, lower, write};
 use crate::model::chunk::{Chunk, Dialect, Envelope};
@@ -45,8 +45,8 @@ impl FormatSpec for Items {
         &IDENTITY
     }
 
-    fn parse(&self, json: &str) -> Result<Lifted, WireError> {
-        lift(json)
+    fn parse(&self, json: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError> {
+        lift(json, cancel)
     }
 
     fn encode_response(&self, response: &Transcript) -> Lowered {

@@ -1,5 +1,7 @@
 //! Why a document could not be read.
 
+use contexture_ir::Cancelled;
+
 use crate::model::format::Format;
 use crate::model::repair_rules::ToolRefusal;
 
@@ -46,4 +48,7 @@ pub enum WireError {
         /// What is wrong and what was expected.
         what: String,
     },
+    /// Reading was called off.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
 }

@@ -2,7 +2,8 @@
 //! as the answer.
 
 use contexture_ir::{
-    Extra, Fields, Item, Message, Raw, ResponseInfo, Transcript, UiMessage, UiRole, quote_json,
+    Cancel, Extra, Fields, Item, Message, Raw, ResponseInfo, Transcript, UiMessage, UiRole,
+    quote_json,
 };
 
 use super::fold::{Extensions, FoldAudience, FoldItem, FoldOptions, fold};
@@ -22,7 +23,7 @@ const ID: &str = "~id";
 /// Fields of a leading system message that the AI SDK does not know.
 const EXTRA: &str = "extra";
 
-pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
+pub(crate) fn lift(text: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError> {
     let mut lifted = Lifted {
         kind: DocumentKind::Messages,
         transcript: Transcript::default(),
@@ -30,7 +31,7 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     };
     if text.trim_start().starts_with('[') {
         let messages = parse_messages(text, UnknownFields::Kept)?;
-        add_messages(&messages, "", &mut lifted);
+        add_messages(&messages, "", cancel, &mut lifted)?;
         return Ok(lifted);
     }
     let wrong = || WireError::WrongShape {
@@ -50,7 +51,7 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
         lifted.kind = DocumentKind::Request;
         let list = list.map_or("[]", |list| list.get());
         let messages = parse_messages(list, UnknownFields::Kept)?;
-        add_messages(&messages, "messages", &mut lifted);
+        add_messages(&messages, "messages", cancel, &mut lifted)?;
         lifted
             .transcript
             .extra
@@ -69,9 +70,15 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     Ok(lifted)
 }
 
-fn add_messages(list: &[UiMessage], path: &str, lifted: &mut Lifted) {
+fn add_messages(
+    list: &[UiMessage],
+    path: &str,
+    cancel: Option<&Cancel>,
+    lifted: &mut Lifted,
+) -> Result<(), WireError> {
     let mut leading = true;
     for (index, message) in list.iter().enumerate() {
+        Cancel::check_optional(cancel)?;
         let path = format!("{path}[{index}]");
         leading &= message.role == UiRole::System;
         let instruction = if leading {
@@ -87,6 +94,7 @@ fn add_messages(list: &[UiMessage], path: &str, lifted: &mut Lifted) {
             }
         }
     }
+    Ok(())
 }
 
 /// A leading system message that is nothing but text and files.

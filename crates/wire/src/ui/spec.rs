@@ -1,6 +1,6 @@
 //! What is special about UI messages of the AI SDK: little, because nobody's model reads it.
 
-use contexture_ir::{Fields, Transcript};
+use contexture_ir::{Cancel, Fields, Transcript};
 
 use super::{lift, lower};
 use crate::model::conversion::{DocumentKind, Lifted, Lowered};
@@ -33,8 +33,8 @@ impl FormatSpec for Ui {
         &IDENTITY
     }
 
-    fn parse(&self, json: &str) -> Result<Lifted, WireError> {
-        lift(json)
+    fn parse(&self, json: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError> {
+        lift(json, cancel)
     }
 
     fn encode_response(&self, response: &Transcript) -> Lowered {

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use contexture_ir::{
-    Compaction, FunctionCall, FunctionCallOutput, Item, Message, Output, Part, Reasoning, Role,
-    Transcript,
+    Cancel, Compaction, FunctionCall, FunctionCallOutput, Item, Message, Output, Part, Reasoning,
+    Role, Transcript,
 };
 use contexture_testdata as data;
-use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
+use contexture_wire::{
+    Dialect, DocumentKind, Format, WireError, lift, lift_unless_cancelled, lower,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -510,5 +512,50 @@ fn long_runs_are_lowered_in_one_pass() {
         let outputs = |item: &&Item| matches!(item, Item::FunctionCallOutput(_));
         assert_eq!(lifted.transcript.items.iter().filter(calls).count(), size);
         assert_eq!(lifted.transcript.items.iter().filter(outputs).count(), size);
+    }
+}
+
+/// Whatever the format, and wherever its messages stand.
+#[test]
+fn reading_that_is_called_off_ends() {
+    let cancel = Cancel::new();
+    cancel.cancel();
+    for (format, text) in [
+        (
+            Format::OpenAiChat,
+            r#"{"messages":[{"role":"user","content":"a"}]}"#,
+        ),
+        (Format::OpenAiChat, r#"[{"role":"user","content":"a"}]"#),
+        (
+            Format::OpenAiResponses,
+            r#"{"input":[{"role":"user","content":"a"}]}"#,
+        ),
+        (
+            Format::Anthropic,
+            r#"{"messages":[{"role":"user","content":"a"}]}"#,
+        ),
+        (
+            Format::Gemini,
+            r#"{"contents":[{"role":"user","parts":[{"text":"a"}]}]}"#,
+        ),
+        (
+            Format::Bedrock,
+            r#"{"messages":[{"role":"user","content":[{"text":"a"}]}]}"#,
+        ),
+        (
+            Format::Items,
+            r#"{"items":[{"type":"message","role":"user","content":"a"}]}"#,
+        ),
+        (
+            Format::Ui,
+            r#"[{"id":"1","role":"user","parts":[{"type":"text","text":"a"}]}]"#,
+        ),
+    ] {
+        assert!(lift_unless_cancelled(format, text, None).is_ok(), "{text}");
+        let called_off = lift_unless_cancelled(format, text, Some(&cancel));
+        assert!(
+            matches!(called_off, Err(WireError::Cancelled(_))),
+            "{format}"
+        );
     }
 }

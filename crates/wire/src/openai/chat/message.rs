@@ -4,8 +4,8 @@
 //! one of its items stays on its anchor: the item that says something, else its first call.
 
 use contexture_ir::{
-    Error, Extra, Fields, FunctionCallOutput, Item, Message, Output, Part, Raw, Reasoning, Role,
-    TextPart, Transcript,
+    Cancel, Error, Extra, Fields, FunctionCallOutput, Item, Message, Output, Part, Raw, Reasoning,
+    Role, TextPart, Transcript,
 };
 use serde_json::value::RawValue;
 
@@ -59,8 +59,13 @@ impl TranscriptParser {
         reader
     }
 
-    pub(super) fn parse_messages(&mut self, messages: &[&RawValue]) -> Result<(), Error> {
+    pub(super) fn parse_messages(
+        &mut self,
+        messages: &[&RawValue],
+        cancel: Option<&Cancel>,
+    ) -> Result<(), Error> {
         for (index, message) in messages.iter().enumerate() {
+            Cancel::check_optional(cancel)?;
             self.parse_message(index, message.get())
                 .map_err(|error| error.at_index(index).at_segment("messages"))?;
         }

@@ -31,7 +31,7 @@ mod spec;
 mod stream;
 mod tools;
 
-use contexture_ir::{Error, Fields};
+use contexture_ir::{Cancel, Error, Fields};
 use serde_json::value::RawValue;
 
 use self::spec::FORMAT;
@@ -44,7 +44,7 @@ const EXPECTED: &str = "a request with `messages`, a response with `choices` (an
 
 pub(crate) use self::spec::Chat;
 
-fn lift(text: &str) -> Result<Lifted, WireError> {
+fn lift(text: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError> {
     let wrong = || WireError::WrongShape {
         format: FORMAT,
         expected: EXPECTED,
@@ -57,7 +57,7 @@ fn lift(text: &str) -> Result<Lifted, WireError> {
     if text.starts_with('[') {
         let messages: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| wrong())?;
         let mut reader = message::TranscriptParser::default();
-        reader.parse_messages(&messages).map_err(invalid)?;
+        reader.parse_messages(&messages, cancel).map_err(invalid)?;
         let (transcript, losses) = reader.finish();
         return Ok(Lifted {
             kind: DocumentKind::Messages,
@@ -67,7 +67,7 @@ fn lift(text: &str) -> Result<Lifted, WireError> {
     }
     let fields = Fields::parse(text).map_err(|_| wrong())?;
     if fields.get(&["messages"]).is_some() {
-        request::lift_request(fields).map_err(invalid)
+        request::lift_request(fields, cancel).map_err(invalid)
     } else if fields.get(&["choices"]).is_some() {
         response::lift_response(fields).map_err(invalid)
     } else {

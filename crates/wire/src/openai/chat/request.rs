@@ -4,7 +4,8 @@
 //! says. Tools stand before the messages because they change more rarely.
 
 use contexture_ir::{
-    Error, Extra, Fields, ReasoningOptions, RequestOptions, ToolDefinition, Transcript, quote_json,
+    Cancel, Error, Extra, Fields, ReasoningOptions, RequestOptions, ToolDefinition, Transcript,
+    quote_json,
 };
 use serde_json::value::RawValue;
 
@@ -30,7 +31,10 @@ const MAX_TOKENS: &str = "~max_tokens";
 /// The hint of one stop text that is not in an array.
 const STOP: &str = "~stop";
 
-pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
+pub(super) fn lift_request(
+    mut fields: Fields<'_>,
+    cancel: Option<&Cancel>,
+) -> Result<Lifted, Error> {
     let mut wire = Extra::new();
     let messages = fields.take_field(&["messages"])?;
     let messages: Vec<&RawValue> = match messages {
@@ -40,7 +44,7 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
         None => Vec::new(),
     };
     let mut reader = TranscriptParser::default();
-    reader.parse_messages(&messages)?;
+    reader.parse_messages(&messages, cancel)?;
     let (mut transcript, losses) = reader.finish();
     transcript.model = fields.take_string(&["model"])?;
     record_missing_model(&transcript, &mut wire);

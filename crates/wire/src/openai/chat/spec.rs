@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use contexture_ir::{Fields, Item, Transcript, quote_json};
+use contexture_ir::{Cancel, Fields, Item, Transcript, quote_json};
 use serde_json::value::RawValue;
 
 use super::stream::ChatStream;
@@ -140,8 +140,8 @@ impl FormatSpec for Chat {
         &IDENTITY
     }
 
-    fn parse(&self, json: &str) -> Result<Lifted, WireError> {
-        lift(json)
+    fn parse(&self, json: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError> {
+        lift(json, cancel)
     }
 
     fn encode_response(&self, transcript: &Transcript) -> Lowered {

@@ -25,7 +25,7 @@ mod spec;
 mod stream;
 mod tools;
 
-use contexture_ir::{Error, Fields, Transcript};
+use contexture_ir::{Cancel, Error, Fields, Transcript};
 
 use self::spec::FORMAT;
 pub(crate) use self::spec::Responses;
@@ -44,7 +44,7 @@ const REQUEST: [&str; 5] = [
     "prompt",
 ];
 
-fn lift(text: &str) -> Result<Lifted, WireError> {
+fn lift(text: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError> {
     let wrong = || WireError::WrongShape {
         format: FORMAT,
         expected: EXPECTED,
@@ -56,7 +56,7 @@ fn lift(text: &str) -> Result<Lifted, WireError> {
     let text = text.trim_matches([' ', '\t', '\r', '\n']);
     if text.starts_with('[') {
         let mut transcript = Transcript::default();
-        parse::parse_input(text, &mut transcript).map_err(invalid)?;
+        parse::parse_input(text, &mut transcript, cancel).map_err(invalid)?;
         return Ok(Lifted {
             kind: DocumentKind::Messages,
             transcript,
@@ -68,7 +68,7 @@ fn lift(text: &str) -> Result<Lifted, WireError> {
     if fields.get(&["output"]).is_some() {
         response::lift_response(fields).map_err(invalid)
     } else if REQUEST.iter().any(|name| fields.get(&[name]).is_some()) {
-        request::lift_request(fields).map_err(invalid)
+        request::lift_request(fields, cancel).map_err(invalid)
     } else {
         Err(wrong())
     }

@@ -1,8 +1,8 @@
 //! Items, read with the hints of how they came.
 
 use contexture_ir::{
-    Error, Extension, Extra, Fields, Item, Message, Output, Part, Raw, Reasoning, Role, Status,
-    Transcript,
+    Cancel, Error, Extension, Extra, Fields, Item, Message, Output, Part, Raw, Reasoning, Role,
+    Status, Transcript,
 };
 use serde_json::value::RawValue;
 
@@ -22,8 +22,12 @@ pub(super) const SUMMARY: &str = "~summary";
 pub(super) const NULL: &str = "null";
 
 /// Reads an array of items: leading system and developer messages become instructions.
-pub(super) fn parse_input(text: &str, transcript: &mut Transcript) -> Result<(), Error> {
-    let items = parse_items(text, ItemDirection::Input)?;
+pub(super) fn parse_input(
+    text: &str,
+    transcript: &mut Transcript,
+    cancel: Option<&Cancel>,
+) -> Result<(), Error> {
+    let items = parse_items(text, ItemDirection::Input, cancel)?;
     let leads = |item: &Item| item.role().is_some_and(Role::is_instruction);
     let mut rest = items.into_iter().peekable();
     // The host's messages are instructions until the first other item; later ones stay there.
@@ -39,10 +43,15 @@ pub(super) fn parse_input(text: &str, transcript: &mut Transcript) -> Result<(),
 }
 
 /// Reads an array of items.
-pub(super) fn parse_items(text: &str, place: ItemDirection) -> Result<Vec<Item>, Error> {
+pub(super) fn parse_items(
+    text: &str,
+    place: ItemDirection,
+    cancel: Option<&Cancel>,
+) -> Result<Vec<Item>, Error> {
     let items: Vec<&RawValue> =
         serde_json::from_str(text).map_err(|_| unexpected_value("an array of items", text))?;
     let read = |(index, item): (usize, &&RawValue)| {
+        Cancel::check_optional(cancel)?;
         parse_item(item.get(), place).map_err(|error| error.at_index(index))
     };
     items.iter().enumerate().map(read).collect()

@@ -5,8 +5,8 @@
 //! that follow it, and one that came among the items, lead the items.
 
 use contexture_ir::{
-    Error, Extra, Fields, Item, Message, Part, ReasoningOptions, RequestOptions, Role, Transcript,
-    quote_json,
+    Cancel, Error, Extra, Fields, Item, Message, Part, ReasoningOptions, RequestOptions, Role,
+    Transcript, quote_json,
 };
 
 use super::parse::{LISTED, parse_input};
@@ -34,10 +34,13 @@ const INPUT: &str = "~input";
 const TEXT: &str = "text.";
 const REASONING: &str = "reasoning.";
 
-pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
+pub(super) fn lift_request(
+    mut fields: Fields<'_>,
+    cancel: Option<&Cancel>,
+) -> Result<Lifted, Error> {
     let mut transcript = Transcript::default();
     let mut wire = Extra::new();
-    take_input(&mut fields, &mut wire, &mut transcript)?;
+    take_input(&mut fields, &mut wire, &mut transcript, cancel)?;
     take_instructions(&mut fields, &mut wire, &mut transcript)?;
     transcript.model = fields.take_string(&["model"])?;
     record_missing_model(&transcript, &mut wire);
@@ -66,6 +69,7 @@ fn take_input(
     fields: &mut Fields<'_>,
     wire: &mut Extra,
     transcript: &mut Transcript,
+    cancel: Option<&Cancel>,
 ) -> Result<(), Error> {
     match fields.take_present(&["input"])? {
         Some(value) if value.get().starts_with('"') => {
@@ -77,9 +81,8 @@ fn take_input(
                 .items
                 .push(Message::text(Role::User, text).into());
         }
-        Some(value) => {
-            parse_input(value.get(), transcript).map_err(|error| error.at_segment("input"))?
-        }
+        Some(value) => parse_input(value.get(), transcript, cancel)
+            .map_err(|error| error.at_segment("input"))?,
         None => set_hint(wire, INPUT, "absent"),
     }
     Ok(())

@@ -38,7 +38,7 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Lifted, Error> {
     let mut wire = Extra::new();
     let mut transcript = Transcript::default();
     if let Some(output) = fields.take_present(&["output"])? {
-        transcript.items = parse_items(output.get(), ItemDirection::Output)
+        transcript.items = parse_items(output.get(), ItemDirection::Output, None)
             .map_err(|error| error.at_segment("output"))?;
     }
     transcript.model = fields.take_string(&["model"])?;

@@ -1,6 +1,6 @@
 //! What is special about OpenAI Responses, and the format's own names.
 
-use contexture_ir::{Fields, Item, Transcript, quote_json};
+use contexture_ir::{Cancel, Fields, Item, Transcript, quote_json};
 use serde_json::value::RawValue;
 
 use super::stream::ResponsesStream;
@@ -142,8 +142,8 @@ impl FormatSpec for Responses {
         &IDENTITY
     }
 
-    fn parse(&self, json: &str) -> Result<Lifted, WireError> {
-        lift(json)
+    fn parse(&self, json: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError> {
+        lift(json, cancel)
     }
 
     fn encode_response(&self, transcript: &Transcript) -> Lowered {
