@@ -122,6 +122,7 @@ impl Store for PostgresStore {
         ReadLoad {
             // Point reads wait for a connection only.
             point_waits: 0,
+            path_waits: 0,
             scan_waits: self.server.scan_permits().times_waited(),
             running_scans: self.server.scan_permits().held_permits(),
             interrupted: self.server.interrupted_calls(),
@@ -176,7 +177,12 @@ impl Store for PostgresStore {
         rules::check_list(&list, &self.limits)?;
         self.server
             .run_scan(owner, |tx| {
-                Box::pin(conversations::list_conversations(tx, owner, &list))
+                Box::pin(conversations::list_conversations(
+                    tx,
+                    owner,
+                    &list,
+                    &self.limits,
+                ))
             })
             .await
     }
@@ -257,7 +263,7 @@ impl Store for PostgresStore {
     ) -> Result<PathPage, Error> {
         self.server
             .run_transaction(Access::Read, |tx| {
-                Box::pin(refs::read_path(tx, owner, id, &request))
+                Box::pin(refs::read_path(tx, owner, id, &request, &self.limits))
             })
             .await
     }
