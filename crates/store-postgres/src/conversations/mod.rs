@@ -194,8 +194,7 @@ pub(crate) async fn list_conversations(
 ) -> Result<ConversationPage, RowError> {
     let limit = list.limit.unwrap_or(100);
     let proposed = list_index::propose_conversations(tx, owner, list).await?;
-    let is_scan = proposed.is_none() && (list.title.is_some() || list.metadata.is_some());
-    let stop = match is_scan {
+    let stop = match proposed.is_none() && list.has_conditions() {
         true => find_scan_end(tx, owner, list, limits.list_scan).await?,
         false => None,
     };
@@ -203,6 +202,28 @@ pub(crate) async fn list_conversations(
         proposed: proposed.as_deref(),
         stop: stop.as_ref(),
     };
+    let mut found = collect_listed(tx, owner, list, &range, limit).await?;
+    let is_full = found.len() > limit;
+    // The extra rows only showed that there is a next page.
+    found.truncate(limit);
+    Ok(ConversationPage {
+        complete: is_full || stop.is_none(),
+        next: match is_full {
+            true => ConversationCursor::after_last(&found),
+            false => stop,
+        },
+        conversations: found,
+    })
+}
+
+/// Reads pages of rows until more than `limit` satisfy the list, or all are read.
+async fn collect_listed(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    list: &ListConversations,
+    range: &ListedRange<'_>,
+    limit: usize,
+) -> Result<Vec<Conversation>, RowError> {
     // One extra row shows that there is a next page.
     let mut fetch = limit.saturating_add(1);
     if list.title.is_some() {
@@ -212,7 +233,7 @@ pub(crate) async fn list_conversations(
     let mut after = list.after.clone();
     let mut found: Vec<Conversation> = Vec::new();
     loop {
-        let rows = query_page(tx, owner, list, &range, after.as_ref(), fetch).await?;
+        let rows = query_page(tx, owner, list, range, after.as_ref(), fetch).await?;
         for row in &rows {
             let record = decode_record(owner, row)?;
             after = ConversationCursor::after_last(std::slice::from_ref(&record));
@@ -225,17 +246,7 @@ pub(crate) async fn list_conversations(
             break;
         }
     }
-    let is_full = found.len() > limit;
-    // The extra rows only showed that there is a next page.
-    found.truncate(limit);
-    Ok(ConversationPage {
-        complete: is_full || stop.is_none(),
-        next: match is_full {
-            true => ConversationCursor::after_last(&found),
-            false => stop,
-        },
-        conversations: found,
-    })
+    Ok(found)
 }
 
 /// The conversations that a list chooses from.

@@ -117,8 +117,7 @@ pub(crate) fn list_conversations(
     let limit = list.limit.unwrap_or(100);
     let mut condition = ListCondition::from_list(owner, list);
     let proposed = list_index::propose_conversations(conn, owner, list)?;
-    let is_scan = proposed.is_none() && (list.title.is_some() || list.metadata.is_some());
-    let stop = match is_scan {
+    let stop = match proposed.is_none() && list.has_conditions() {
         true => find_scan_end(conn, owner, list, limits.list_scan)?,
         false => None,
     };

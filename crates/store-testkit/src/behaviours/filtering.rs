@@ -270,20 +270,8 @@ async fn expect_refused_filters(store: &Tested, owner: &Owner) {
 pub(super) async fn a_page_looks_at_so_many_and_says_so(store: Tested) {
     let owner = Owner::new("ada").unwrap();
     let scan = store.limits().list_scan;
-    let name = |n: usize| ConversationId::new(format!("c{n:05}")).unwrap();
     // Two have no mark: the oldest, and one that the second page looks at.
-    let unmarked = [0, scan];
-    let create = |n: usize| {
-        let mut new = NewConversation::new(name(n), NOW + i64::try_from(n / 3).unwrap());
-        if !unmarked.contains(&n) {
-            new.metadata.insert("mark".to_owned(), Raw::null());
-        }
-        store.create_conversation(&owner, new)
-    };
-    let numbers: Vec<usize> = (0..2 * scan + scan / 2).collect();
-    for some in numbers.chunks(500) {
-        try_join_all(some.iter().map(|n| create(*n))).await.unwrap();
-    }
+    create_marked(&store, &owner, 2 * scan + scan / 2, &[0, scan]).await;
     let has = MetadataFilter::Has(MetadataKey::new("mark").unwrap());
     let mut list = ListConversations {
         metadata: Some(MetadataFilter::Not(Box::new(has))),
@@ -295,7 +283,7 @@ pub(super) async fn a_page_looks_at_so_many_and_says_so(store: Tested) {
             .await
             .unwrap();
         let ids: Vec<_> = page.conversations.into_iter().map(|one| one.id).collect();
-        assert_eq!(ids, found.map(name).into_iter().collect::<Vec<_>>());
+        assert_eq!(ids, found.map(numbered_id).into_iter().collect::<Vec<_>>());
         assert_eq!((page.complete, page.next.is_none()), (is_last, is_last));
         list.after = page.next;
     }
@@ -314,5 +302,24 @@ pub(super) async fn a_page_looks_at_so_many_and_says_so(store: Tested) {
             page.next,
             ConversationCursor::after_last(&page.conversations)
         );
+    }
+}
+
+fn numbered_id(n: usize) -> ConversationId {
+    ConversationId::new(format!("c{n:05}")).unwrap()
+}
+
+/// Creates conversations, the last one latest, all but some with a field.
+async fn create_marked(store: &Tested, owner: &Owner, count: usize, unmarked: &[usize]) {
+    let create = |n: usize| {
+        let at_ms = NOW + i64::try_from(n / 3).unwrap();
+        let mut new = NewConversation::new(numbered_id(n), at_ms);
+        if !unmarked.contains(&n) {
+            new.metadata.insert("mark".to_owned(), Raw::null());
+        }
+        store.create_conversation(owner, new)
+    };
+    for some in Vec::from_iter(0..count).chunks(500) {
+        try_join_all(some.iter().map(|n| create(*n))).await.unwrap();
     }
 }

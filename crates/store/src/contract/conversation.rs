@@ -136,6 +136,12 @@ pub struct ListConversations {
 }
 
 impl ListConversations {
+    /// Returns whether the list has conditions on titles or metadata, which may leave out most of what is looked at.
+    #[must_use]
+    pub const fn has_conditions(&self) -> bool {
+        self.title.is_some() || self.metadata.is_some()
+    }
+
     /// Returns the list without its conditions on titles and metadata: the conversations that these choose from.
     #[must_use]
     pub fn without_conditions(&self) -> Self {

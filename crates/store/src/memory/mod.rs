@@ -251,7 +251,7 @@ impl Store for MemoryStore {
         all.sort_by(|a, b| (b.updated_ms, &a.id).cmp(&(a.updated_ms, &b.id)));
         let limit = list.limit.unwrap_or(100);
         // Only conditions make a page look at more than it shows.
-        let scan = match list.title.is_some() || list.metadata.is_some() {
+        let scan = match list.has_conditions() {
             true => self.limits.list_scan.max(1),
             false => usize::MAX,
         };
