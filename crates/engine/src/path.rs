@@ -5,77 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contexture_compile::{GrowingPath, PathItem};
 use contexture_ir::{ConversationId, Item, MessageId, NodeId, Owner};
-use contexture_store::{
-    Error as StoreError, Node, NodeKind, PathEnd, PathPage, ReadRequest, Span, Store,
-};
-use futures_util::future::{BoxFuture, FutureExt, poll_immediate, ready};
+use contexture_store::{Node, NodeKind, PathEnd, PathPage, PathPages, ReadRequest, Store};
 
 use crate::error::EngineError;
-
-/// Nodes read at a time.
-const PAGE: usize = 1_024;
-
-/// A path page by page: while the caller works on one page the store reads the next.
-///
-/// The path to the head that the first page names never changes, so all pages are of one instant.
-pub(crate) struct PathPages<'a> {
-    store: &'a dyn Store,
-    owner: &'a Owner,
-    id: &'a ConversationId,
-    paged: bool,
-    reading: Option<BoxFuture<'a, Result<PathPage, StoreError>>>,
-}
-
-impl<'a> PathPages<'a> {
-    /// The pages of a part of a path. Only what the request does not limit is cut into pages.
-    pub(crate) fn new(
-        store: &'a dyn Store,
-        owner: &'a Owner,
-        id: &'a ConversationId,
-        mut request: ReadRequest,
-    ) -> Self {
-        let paged = request.limit.is_none() && request.span == Span::Whole;
-        if paged {
-            request.limit = Some(PAGE);
-        }
-        Self {
-            store,
-            owner,
-            id,
-            paged,
-            reading: Some(store.read_path(owner, id, request)),
-        }
-    }
-
-    /// The next page; the first always comes, be it empty.
-    pub(crate) async fn next(&mut self) -> Result<Option<PathPage>, EngineError> {
-        let Some(reading) = self.reading.take() else {
-            return Ok(None);
-        };
-        let page = reading.await?;
-        // Later pages are read at the node, not at the branch, which may move meanwhile.
-        if let (true, Some(head), Some(next)) = (self.paged, page.head, page.next) {
-            let request = ReadRequest {
-                at: PathEnd::Node(head),
-                span: Span::From(next),
-                limit: Some(PAGE),
-            };
-            let mut reading = self.store.read_path(self.owner, self.id, request);
-            // Polled once, the store begins to read.
-            let early = poll_immediate(&mut reading).await;
-            self.reading = Some(match early {
-                Some(page) => ready(page).boxed(),
-                None => reading,
-            });
-        }
-        Ok(Some(page))
-    }
-}
-
-/// How many pages a path of so many nodes has.
-pub(crate) fn page_count(depth: u64) -> usize {
-    usize::try_from(depth).unwrap_or(usize::MAX).div_ceil(PAGE)
-}
 
 /// Nodes from the first to a head, beside their items.
 #[derive(Clone, Debug, Default)]
@@ -239,6 +171,7 @@ pub(crate) fn message_id_of(node: &Node) -> Result<MessageId, EngineError> {
 #[cfg(test)]
 mod tests {
     use contexture_ir::user;
+    use contexture_store::Span;
 
     use super::*;
     use crate::Engine;

@@ -14,12 +14,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contexture_ir::{
-    CHAIN_VERSION, CallId, ContentHash, HistoryHasher, Item, Message, MessageId, NodeId, Role,
+    CHAIN_VERSION, CallId, ContentHash, HistoryHasher, Item, Message, MessageId, NodeId, Owner,
+    Role,
 };
 use contexture_store::{
     Activation, AppendPoint, AppendRequest, CallDetails, CallPrediction, CallRecord, CallTokens,
-    ListConversations, NewItem, PathEnd, PathMark, ReadRequest, StateKey, StatePatch, Store,
-    find_divergence,
+    Export, ImportAll, ListConversations, MemoryStore, NewItem, PathEnd, PathMark, ReadRequest,
+    StateKey, StatePatch, Store, find_divergence,
 };
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
@@ -56,6 +57,9 @@ fn main() {
         }
         if wanted("import") {
             import(&at("import.db")).await;
+        }
+        if wanted("conversations") {
+            import_conversations(&at("conversations.db")).await;
         }
         if wanted("crowd") {
             crowd(&at("crowd.db")).await;
@@ -385,6 +389,37 @@ async fn import(path: &Path) {
         let what = format!("import {items} items ({bytes} B) in 200 conversations, {owner}");
         println!("{what:<58} {:>12.1?}", begun.elapsed());
     }
+}
+
+/// New conversations by import, as `contexture import` and `POST /import` make them: 20,000 of four messages;
+/// `CONTEXTURE_BENCH_CONVERSATIONS` is another number.
+async fn import_conversations(path: &Path) {
+    let asked = std::env::var("CONTEXTURE_BENCH_CONVERSATIONS");
+    let count: usize = asked.map_or(20_000, |asked| asked.parse().unwrap());
+    let (from, owner) = (Arc::new(MemoryStore::new()), Owner::new("bench").unwrap());
+    let mut text = String::new();
+    for n in 0..count {
+        let chat = Chat::start_as(from.clone(), owner.as_str(), &format!("imported-{n}")).await;
+        let items = (0..4).map(|message| small(4 * n + message)).collect();
+        chat.append_to_tip("main", items).await.unwrap();
+        let mut export = Export::new(&*from, &owner, &chat.id).await.unwrap();
+        while let Some(lines) = export.next_lines().await.unwrap() {
+            text.push_str(&lines);
+        }
+    }
+    let store = open(path, Synchronous::Full);
+    let begun = Instant::now();
+    let mut import = ImportAll::new(&*store, &owner);
+    for line in text.lines() {
+        assert!(import.import_line(line).await.is_continue());
+    }
+    let imported = import.finish_import().await;
+    let took = begun.elapsed();
+    assert!(imported.error.is_none(), "{:?}", imported.error);
+    assert_eq!(imported.conversations.len(), count);
+    let rate = count as f64 / took.as_secs_f64();
+    let what = format!("import of {count} conversations of 4 messages, FULL");
+    println!("{what:<58} {took:>12.1?}   {rate:.0} conversations/s");
 }
 
 async fn crowd(path: &Path) {

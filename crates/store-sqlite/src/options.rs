@@ -16,8 +16,8 @@ pub struct SqliteOptions {
     /// Largest number of bytes that are queued for the writer before calls are refused as busy.
     /// Default 256 MiB.
     pub queue_bytes: usize,
-    /// Largest number of concurrent reads of rows by their keys or of one page; one owner gets all but one of them.
-    /// Default 4.
+    /// Largest number of concurrent reads of rows by their keys or of a small page, and as many beside them of more than 64
+    /// nodes of a path; of each one owner gets all but one. Default 4.
     pub readers: usize,
     /// Largest number of concurrent scans: searches, lists of conversations and statistics, which may read many rows to
     /// return few. They have their own connections, and owners that wait are served in turn. Default 4.

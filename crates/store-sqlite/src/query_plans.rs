@@ -90,6 +90,10 @@ fn every_lookup_is_a_search() {
         ] {
             let condition = ListCondition::from_list(&owner, &list);
             check(&conversations::list_sql(&condition, None), index);
+            let scanned = ListCondition::from_list(&owner, &list.without_conditions());
+            // "COVERING": skipping reads no conversation.
+            let covering = format!("COVERING INDEX {index}");
+            check(&conversations::scan_end_sql(&scanned), &covering);
         }
         check(
             &node_row::copies_sql(),

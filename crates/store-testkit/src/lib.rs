@@ -81,4 +81,4 @@ pub use behaviours::behaviours;
 pub use chat::Chat;
 pub use faulty::{Chances, Faulty, InjectedFault, test_seed};
 pub use method::Method;
-pub use run::{LANES, run_all, run_levels};
+pub use run::{LANES, run_all, run_levels, test_limits};

@@ -4,11 +4,21 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use contexture_store::Store;
+use contexture_store::{Limits, Store};
 use futures_util::future::join_all;
 
 use crate::behaviour::{Behaviour, Level};
 use crate::behaviours::behaviours;
+
+/// Returns limits for a store that shows its behaviours: the defaults, but for what would take thousands of conversations to
+/// reach.
+#[must_use]
+pub fn test_limits() -> Limits {
+    Limits {
+        list_scan: 64,
+        ..Limits::default()
+    }
+}
 
 /// How many behaviours run side by side. Most of a behaviour's time is spent waiting for a disk or a server.
 pub const LANES: usize = 4;

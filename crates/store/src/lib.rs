@@ -50,9 +50,9 @@ pub use portable::{
 };
 pub use queries::{
     BranchDiff, CallRetention, CallsFinding, Divergence, ExpiredConversation, ExpiryReason, Graph,
-    GraphNode, RetentionPlan, RetentionRule, VerifiedCalls, compute_redaction_closure,
+    GraphNode, PathPages, RetentionPlan, RetentionRule, VerifiedCalls, compute_redaction_closure,
     delete_expired, diff_branches, erase_all, find_divergence, list_all, load_graph,
-    plan_retention, sweep_calls, verify_calls,
+    plan_retention, read_all_pages, sweep_calls, verify_calls,
 };
 pub use tail::{
     ChunkBatching, ChunkWriter, EventTail, FollowOptions, StreamTail, TailEvent, TailOptions,

@@ -44,6 +44,8 @@ pub struct FairPermits(Arc<Shared>);
 pub struct ReadLoad {
     /// Point reads that had to wait for their turn.
     pub point_waits: u64,
+    /// Reads of many nodes of a path (whole conversations, exports) that had to wait for their turn.
+    pub path_waits: u64,
     /// Scans (searches, lists of conversations, statistics) that had to wait for their turn.
     pub scan_waits: u64,
     /// Scans that run now.

@@ -71,6 +71,7 @@ pub(super) async fn list(scope: &Scope<'_>) -> Result<Reply, Failure> {
     Reply::new(&ConversationsDocument {
         conversations: page.conversations.iter().map(Into::into).collect(),
         more: next.is_some(),
+        complete: page.complete,
         next,
     })
 }

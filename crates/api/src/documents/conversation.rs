@@ -104,6 +104,9 @@ pub struct ConversationsDocument {
     pub conversations: Vec<ConversationDocument>,
     /// Whether another page follows.
     pub more: bool,
+    /// Whether the page is full or the list has ended. `false` if it ended after 10,000 conversations most of which the conditions
+    /// leave out: `next` goes on from there.
+    pub complete: bool,
     /// Value of `after` for the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,

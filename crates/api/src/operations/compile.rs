@@ -3,7 +3,7 @@
 use contexture::compile::PathItem;
 use contexture::engine::{ToolFilter, parse_node_item};
 use contexture::ir::{Cancel, Item, NodeId, Raw, Transcript};
-use contexture::store::{PathEnd, ReadRequest as PathRequest};
+use contexture::store::{PathEnd, ReadRequest as PathRequest, read_all_pages};
 use contexture::{CompileOptions, CompiledCall, Conversation, EngineError};
 use serde::{Deserialize, Serialize};
 
@@ -144,8 +144,8 @@ pub async fn keep_compiled(
 async fn load_items(chat: &Conversation, at: Option<NodeId>) -> Result<Vec<Item>, EngineError> {
     let end = at.map(PathEnd::Node);
     let request = PathRequest::whole_path(end.unwrap_or_else(|| PathEnd::Branch(chat.branch())));
-    let store = chat.engine().store();
-    let path = store.read_path(chat.owner(), chat.id(), request).await?;
+    let store = &**chat.engine().store();
+    let path = read_all_pages(store, chat.owner(), chat.id(), request).await?;
     path.nodes
         .iter()
         .map(|node| parse_node_item(node))

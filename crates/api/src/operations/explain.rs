@@ -10,7 +10,7 @@ use contexture::compile::{
 };
 use contexture::engine::{PastRequest, parse_node_item};
 use contexture::ir::{CallId, Cancel, Item, NodeId, Owner, Raw, Transcript};
-use contexture::store::{Node, PathEnd, ReadRequest};
+use contexture::store::{Node, PathEnd, ReadRequest, read_all_pages};
 use contexture::tokens::counter_for;
 use contexture::{CompiledCall, Conversation, Engine, EngineError, Format, lift};
 
@@ -268,11 +268,9 @@ impl SentOutputs {
 
 async fn read_nodes(chat: &Conversation, head: NodeId) -> Result<Vec<Arc<Node>>, EngineError> {
     let request = ReadRequest::whole_path(PathEnd::Node(head));
-    let store = chat.engine().store();
-    Ok(store
-        .read_path(chat.owner(), chat.id(), request)
-        .await?
-        .nodes)
+    let store = &**chat.engine().store();
+    let path = read_all_pages(store, chat.owner(), chat.id(), request).await?;
+    Ok(path.nodes)
 }
 
 fn path_item(node: &Node) -> Result<PathItem, EngineError> {

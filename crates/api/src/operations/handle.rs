@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use contexture::Conversation;
 use contexture::engine::parse_node_item;
 use contexture::ir::{FunctionCall, FunctionCallOutput, Item, NodeId, Output};
-use contexture::store::{PathEnd, ReadRequest};
+use contexture::store::{PathEnd, ReadRequest, read_all_pages};
 
 use crate::documents::{AnsweredCallDocument, HandleDocument, HandledDocument};
 use crate::operations::compile::{CallNote, set_noted_layers};
@@ -112,8 +112,8 @@ async fn open_calls(
     chat: &Conversation,
 ) -> Result<(Option<NodeId>, Vec<FunctionCall>), OperationError> {
     let request = ReadRequest::last_nodes(PathEnd::Branch(chat.branch()), NEWEST_ITEMS);
-    let store = chat.engine().store();
-    let page = store.read_path(chat.owner(), chat.id(), request).await;
+    let store = &**chat.engine().store();
+    let page = read_all_pages(store, chat.owner(), chat.id(), request).await;
     let page = page.map_err(contexture::EngineError::from)?;
     let (mut outputs, mut open) = (BTreeSet::new(), Vec::new());
     for node in page.nodes.iter().rev() {

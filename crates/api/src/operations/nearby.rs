@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use contexture::engine::parse_node_item;
 use contexture::ir::ConversationId;
-use contexture::store::{Hit, Node, NodeQuery, PathEnd, ReadRequest, Span, Store};
+use contexture::store::{Hit, Node, NodeQuery, PathEnd, ReadRequest, Span, Store, read_all_pages};
 use contexture::{Engine, EngineError, Owner};
 
 use crate::documents::{NearbyDocument, NearbyItemDocument};
@@ -81,7 +81,7 @@ pub(crate) async fn load_nearby(
         span: Span::Between(depth.saturating_sub(reach).max(1), depth + reach),
         limit: None,
     };
-    let page = store.read_path(owner, id, request).await?;
+    let page = read_all_pages(store, owner, id, request).await?;
     let (before, rest): (Vec<_>, Vec<_>) = page.nodes.iter().partition(|node| node.depth < depth);
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let mut before = describe_items(before.into_iter().rev(), count)?;

@@ -61,6 +61,8 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         write::print_json(&ConversationsDocument {
             conversations,
             more,
+            // Pages that end early are continued.
+            complete: true,
             // The command goes through all pages itself; there is no cursor to hand back.
             next: None,
         })?;

@@ -20,6 +20,8 @@ mod deepagents;
 mod documents;
 mod earlier_version;
 mod errors;
+#[cfg(target_os = "linux")]
+mod file_system;
 mod killed_server;
 mod maintenance;
 mod mcp;

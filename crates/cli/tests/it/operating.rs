@@ -146,24 +146,34 @@ fn doctor_looks_at_what_lies_around_the_database() {
     );
     place.write("chat.json", r#"[{"role":"user","content":"hi"}]"#);
     place.ok("--db here.db import chat.json --conversation chat");
-    let modes = |mode| {
+    let modes = |file, folder| {
         for end in ["", "-wal", "-shm", "-turn", "-processes"] {
             let path = place.path(&format!("here.db{end}"));
             if path.exists() {
+                let mode = if path.is_dir() { folder } else { file };
                 std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
             }
         }
     };
-    modes(0o600);
+    modes(0o600, 0o700);
     let report = examine();
     for name in ["file modes", "disk", "clock and database"] {
         assert_eq!(checked(&report, name).0, "ok", "{name}: {report}");
     }
     assert!(!report.to_string().contains("unfinished"), "{report}");
-    modes(0o644);
+    modes(0o644, 0o755);
     place.write("backup.db.part", "");
     let report = examine();
     assert_eq!(checked(&report, "file modes").0, "warn");
+    // A folder needs its x, or no lock in it can be taken.
+    let checks = report["checks"].as_array().unwrap();
+    let modes = checks.iter().find(|check| check["name"] == "file modes");
+    let hint = modes.unwrap()["hint"].as_str().unwrap();
+    let file = place.path("here.db").display().to_string();
+    let (files, folders) = hint.split_once(" && chmod 700 ").unwrap();
+    assert!(files.starts_with(&format!("chmod 600 {file}")), "{hint}");
+    assert!(!files.contains("-processes"), "{hint}");
+    assert!(folders.ends_with("here.db-processes"), "{hint}");
     let (state, found) = checked(&report, "backups");
     assert_eq!(state, "warn");
     assert!(found.contains("backup.db.part"), "{found}");

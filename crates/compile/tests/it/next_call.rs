@@ -9,6 +9,7 @@ use contexture_compile::{
     TrimPolicy, Window, compile, place_markers, predict_usage,
 };
 use contexture_ir::{Audience, Compaction, Item, Part, Raw, Reasoning};
+use contexture_store_testkit::test_seed;
 use contexture_wire::Format;
 use fastrand::Rng;
 
@@ -253,16 +254,11 @@ fn run_conversation(seed: u64, calls: usize) -> usize {
 #[test]
 fn a_scratch_changes_nothing_of_any_conversation() {
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
-    let given = std::env::var("CONTEXTURE_TEST_SEED");
-    let first: u64 = given.map_or(0x5eed, |seed| seed.parse().unwrap());
-    let conversations = if soak { 200 } else { 6 };
-    println!(
-        "seeds {first} to {}; CONTEXTURE_TEST_SEED repeats one",
-        first + conversations - 1
-    );
+    let (first, conversations) = (test_seed(), if soak { 200 } else { 6 });
     let mut calls = 0;
-    for seed in first..first + conversations {
-        calls += run_conversation(seed, if soak { 150 } else { 20 });
+    for n in 0..conversations {
+        // The seed of a place that failed, given again, is the first.
+        calls += run_conversation(first.wrapping_add(n), if soak { 150 } else { 20 });
     }
     assert!(calls > 40, "{calls} calls gave a payload");
 }

@@ -2,7 +2,7 @@
 
 use contexture_catalogue::Catalogue;
 use contexture_ir::ResponseId;
-use contexture_store::{PathEnd, ReadRequest, ResponseInputs};
+use contexture_store::{PathEnd, PathPages, ReadRequest, ResponseInputs};
 use contexture_wire::Format;
 
 use super::compile::format_of_plan_key;
@@ -47,8 +47,15 @@ pub(crate) async fn find_last_target(
 ) -> Result<Option<LastTarget>, EngineError> {
     let request = ReadRequest::last_nodes(at.clone(), NEWEST_ITEMS);
     let (store, owner, id) = (chat.store(), chat.owner(), chat.id());
-    let read = store.read_path(owner, id, request).await?;
-    let newest = read.nodes.iter().rev().find_map(|node| node.response);
+    let (mut pages, mut newest) = (PathPages::new(store, owner, id, request), None);
+    while let Some(page) = pages.next().await? {
+        newest = page
+            .nodes
+            .iter()
+            .rev()
+            .find_map(|node| node.response)
+            .or(newest);
+    }
     if let Some(response) = newest {
         let record = store.load_response(owner, id, response).await?;
         let Some(model) = record.model.clone() else {

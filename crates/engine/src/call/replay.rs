@@ -6,13 +6,12 @@
 
 use contexture_compile::{COMPILER, Payload, Report, Scratch, compile, load_call};
 use contexture_ir::{ContentHash, NodeId, ResponseId};
-use contexture_store::{PathEnd, ReadRequest, ResponseInputs};
+use contexture_store::{PathEnd, PathPages, ReadRequest, ResponseInputs};
 
 use super::inputs::{CallInputs, DECISIONS, TreeInputs};
 use super::stored_inputs::{CALL_RECORD_VERSION, CallRecord, is_passed_through};
 use crate::error::{EngineError, Unreplayable};
 use crate::handle::{Conversation, find_adapter, load_path, load_state};
-use crate::path::PathPages;
 
 /// A past call, compiled again.
 #[derive(Clone, Debug)]

@@ -10,7 +10,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contexture_ir::NodeId;
-use contexture_store::{EventKind, NodeState, PathEnd, ReadRequest, Span, StateRequest};
+use contexture_store::{
+    EventKind, NodeState, PathEnd, ReadRequest, Span, StateRequest, read_all_pages,
+};
 
 use super::conversation::Conversation;
 use super::info::load_info;
@@ -92,7 +94,7 @@ async fn extend_cached_path(
         limit: None,
     };
     let (store, owner, id) = (chat.store(), chat.owner(), chat.id());
-    let page = store.read_path(owner, id, request).await?;
+    let page = read_all_pages(store, owner, id, request).await?;
     // The branch was moved back, or it is another branch: the cached path says nothing about it.
     if page.depth < known {
         return Ok(None);

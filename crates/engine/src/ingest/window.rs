@@ -4,7 +4,7 @@
 //! new. Anything else left the path.
 
 use contexture_ir::{BranchName, ContentHash, ConversationId, Item, NodeId, meaning_hash};
-use contexture_store::{PathEnd, ReadRequest};
+use contexture_store::{PathEnd, ReadRequest, read_all_pages};
 
 use super::compare_tail::PathTails;
 use crate::error::EngineError;
@@ -37,8 +37,7 @@ pub(super) async fn align_window(
     let count = 2 * items.len() as u64 + BESIDE;
     let request = ReadRequest::last_nodes(PathEnd::Branch(branch.clone()), count);
     // Nodes hold their meaning hashes: nothing is parsed.
-    let store = chat.store();
-    let page = store.read_path(chat.owner(), chat.id(), request).await?;
+    let page = read_all_pages(chat.store(), chat.owner(), chat.id(), request).await?;
     let shown = page.nodes.iter().filter(|node| node.audience.user);
     let path: Vec<ContentHash> = shown.filter_map(|node| node.meaning_hash).collect();
     let (places, sent): (Vec<usize>, Vec<ContentHash>) = items

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use contexture_ir::NodeId;
-use contexture_store::{Node, PathEnd, ReadRequest, Refs, Span};
+use contexture_store::{Node, PathEnd, ReadRequest, Refs, Span, read_all_pages};
 
 use crate::append::is_state_node;
 use crate::error::EngineError;
@@ -73,7 +73,7 @@ pub async fn load_newest_message(chat: &Conversation) -> Result<Option<Arc<Node>
             limit: None,
         };
         let store = chat.engine().store();
-        let page = store.read_path(chat.owner(), chat.id(), request).await?;
+        let page = read_all_pages(&**store, chat.owner(), chat.id(), request).await?;
         for node in page.nodes.iter().rev() {
             if !is_state_node(&parse_node_item(node)?) {
                 return Ok(Some(Arc::clone(node)));
@@ -104,7 +104,7 @@ async fn load_unknown_nodes(
             limit: None,
         };
         let store = chat.engine().store();
-        let page = store.read_path(chat.owner(), chat.id(), request).await?;
+        let page = read_all_pages(&**store, chat.owner(), chat.id(), request).await?;
         for node in page.nodes.iter().rev() {
             // Everything before a known node is known: paths only share beginnings.
             if tree.positions.contains_key(&node.id) {

@@ -4,7 +4,7 @@
 //! before, and only there it is known to be whole.
 
 use contexture_ir::{NodeId, UiMessage};
-use contexture_store::{PathEnd, ReadRequest, Span};
+use contexture_store::{PathEnd, ReadRequest, Span, read_all_pages};
 use contexture_wire::ui::UnknownFields;
 
 use super::messages::{FoldNode, MessageView, fold_nodes};
@@ -69,7 +69,7 @@ pub(crate) async fn load_message_page(
             span: Span::Between(first, last),
             limit: None,
         };
-        let read = store.read_path(owner, id, request).await?;
+        let read = read_all_pages(store, owner, id, request).await?;
         let nodes = read.nodes.iter().map(|node| FoldNode::from_node(node));
         let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
         let mut messages = fold_nodes(audience, UnknownFields::Kept, &nodes);

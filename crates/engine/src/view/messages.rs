@@ -8,12 +8,12 @@ use std::sync::OnceLock;
 
 use contexture_compile::PathItem;
 use contexture_ir::{Audience, Item, MessageId, NodeId, Origin, ResponseId, UiMessage};
-use contexture_store::{NewItem, Node, PathEnd, ReadRequest};
+use contexture_store::{NewItem, Node, PathEnd, PathPage, PathPages, ReadRequest};
 use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, Folder, UnknownFields};
 
 use crate::error::EngineError;
 use crate::handle::Conversation;
-use crate::path::{PathPages, message_id_of, page_count, parse_node_item};
+use crate::path::{message_id_of, parse_node_item};
 
 /// The reader that a view is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,12 +47,19 @@ pub(crate) async fn fold_messages(
         .map_or((None, 0), |page| (page.head, page.depth));
     // The folder borrows from pages that are there while later ones are not.
     let mut cells: Vec<OnceLock<Vec<FoldNode>>> = Vec::new();
-    cells.resize_with(page_count(depth).max(1), OnceLock::new);
+    let cell_count = usize::try_from(depth)
+        .unwrap_or(usize::MAX)
+        .div_ceil(PathPages::NODES);
+    cells.resize_with(cell_count.max(1), OnceLock::new);
     for cell in &cells {
         let Some(read) = page else { break };
-        let nodes = read.nodes.iter().map(|node| FoldNode::from_node(node));
-        let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
-        drop(read);
+        let mut nodes = parse_page(read)?;
+        // Pages that end for their bytes have fewer nodes: together they fill one cell, so the cells suffice.
+        while nodes.len() < PathPages::NODES
+            && let Some(read) = pages.next().await?
+        {
+            nodes.extend(parse_page(read)?);
+        }
         for node in cell.get_or_init(|| nodes) {
             folding.push(node);
         }
@@ -61,6 +68,13 @@ pub(crate) async fn fold_messages(
     pending.iter().for_each(|node| folding.push(node));
     let at = head.map_or(at, PathEnd::Node);
     Ok((Some(at), folding.folder.finish()))
+}
+
+fn parse_page(page: PathPage) -> Result<Vec<FoldNode>, EngineError> {
+    page.nodes
+        .iter()
+        .map(|node| FoldNode::from_node(node))
+        .collect()
 }
 
 /// The messages of these nodes.

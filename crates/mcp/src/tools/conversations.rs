@@ -37,6 +37,8 @@ pub(crate) struct Answer {
     /// Cursor of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+    /// Whether the page is full or the list has ended; if not, it looked at many that do not match: go on with `next_cursor`.
+    complete: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -84,6 +86,7 @@ impl Tool for ListConversations {
         let page = load_conversation_page(&context, list, arguments.cursor.as_deref()).await?;
         Ok(Answer {
             next_cursor: page.next.as_ref().map(encode_conversation_cursor),
+            complete: page.complete,
             conversations: page
                 .conversations
                 .into_iter()

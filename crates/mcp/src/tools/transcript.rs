@@ -2,7 +2,7 @@
 
 use contexture::Conversation;
 use contexture::ir::ConversationId;
-use contexture::store::{PathEnd, PathPage, ReadRequest, Span};
+use contexture::store::{PathEnd, PathPage, ReadRequest, Span, read_all_pages};
 use rmcp::model::Resource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -133,8 +133,8 @@ pub(crate) async fn read_items(
         span,
         limit: None,
     };
-    let store = context.engine.store();
-    let page = store.read_path(chat.owner(), chat.id(), request).await?;
+    let store = &**context.engine.store();
+    let page = read_all_pages(store, chat.owner(), chat.id(), request).await?;
     build_page(
         chat,
         // No branch is named where the path that was read is not one.

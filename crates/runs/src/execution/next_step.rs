@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use contexture_engine::{Conversation, EngineError, parse_node_item};
 use contexture_ir::{FunctionCall, Item, MessageId, NodeId, ResponseId, RunId};
-use contexture_store::{Branch, Node, NodeKind, PathEnd, ReadRequest, Span};
+use contexture_store::{Branch, Node, NodeKind, PathEnd, ReadRequest, Span, read_all_pages};
 
 use crate::record::rejection_node_id;
 
@@ -74,8 +74,7 @@ impl RunPath {
             limit: None,
         };
         // Only nodes after the base: resuming a run does not read a long conversation again.
-        let nodes = store
-            .read_path(owner, id, behind(chat.branch()))
+        let nodes = read_all_pages(&**store, owner, id, behind(chat.branch()))
             .await?
             .nodes;
         let known: BTreeSet<NodeId> = nodes.iter().map(|node| node.id).collect();
@@ -85,7 +84,7 @@ impl RunPath {
         // A sibling's branch is made by the append that lost the race, so an older branch cannot hold one.
         let since = |branch: &Branch| branch.name != here && branch.created_ms >= started_ms;
         for branch in refs.branches.into_iter().filter(since) {
-            let page = store.read_path(owner, id, behind(branch.name)).await?;
+            let page = read_all_pages(&**store, owner, id, behind(branch.name)).await?;
             let own = |node: &Arc<Node>| is_answer_node(run, node) && !known.contains(&node.id);
             sibling_answers.extend(page.nodes.into_iter().filter(own));
         }

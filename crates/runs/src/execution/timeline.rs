@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use contexture_engine::{Engine, EngineError, parse_node_item};
 use contexture_ir::{BranchName, ConversationId, Item, NodeId, Owner, ResponseId};
-use contexture_store::{Error as StoreError, Node, NodeKind, PathEnd, ReadRequest};
+use contexture_store::{Error as StoreError, Node, NodeKind, PathEnd, ReadRequest, read_all_pages};
 
 use super::decision::decision_of_node;
 use crate::agent::ApprovalDecision;
@@ -130,7 +130,8 @@ async fn load_run_nodes(
     let mut count = FIRST_NODES;
     loop {
         let request = ReadRequest::last_nodes(at.clone(), count);
-        let page = match engine.store().read_path(owner, conversation, request).await {
+        let read = read_all_pages(&**engine.store(), owner, conversation, request);
+        let page = match read.await {
             Ok(page) => page,
             // A branch may be deleted, and the run is listed all the same.
             Err(StoreError::NotFound { .. }) => return Ok(Vec::new()),

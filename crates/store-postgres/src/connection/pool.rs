@@ -33,8 +33,10 @@ const MAINTENANCE_READS: usize = 2;
 /// Kind of access of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Reads rows by their keys, or one page of them, from one snapshot and within the time limit of reads.
+    /// Reads rows by their keys, or a small page of them, from one snapshot and within the time limit of reads.
     Read,
+    /// As `Read`, but many nodes of a path: whole conversations, exports, large pages.
+    Path,
     /// As `Read`, but may read many rows to return few: searches, lists of conversations, statistics.
     Scan,
     /// Reads from one snapshot as much as there is: checks.
@@ -62,6 +64,7 @@ pub(crate) struct ConnectionPool {
 /// There are more permits than connections, which those who have one share.
 struct Lanes {
     reads: FairPermits,
+    paths: FairPermits,
     scans: FairPermits,
     maintenance: FairPermits,
     writes: FairPermits,
@@ -79,6 +82,7 @@ impl Lanes {
         let all_but_one = connections.saturating_sub(1);
         Self {
             reads: shared(connections),
+            paths: shared(connections.div_ceil(2)),
             scans: FairPermits::new(PermitLimits {
                 total: options.scans.min(all_but_one),
                 per_owner: options.scans_per_owner,
@@ -95,6 +99,7 @@ impl Lanes {
     const fn permits(&self, access: Access) -> &FairPermits {
         match access {
             Access::Read => &self.reads,
+            Access::Path => &self.paths,
             Access::Scan => &self.scans,
             Access::Maintenance => &self.maintenance,
             Access::Write | Access::WriteIdempotent => &self.writes,
@@ -271,7 +276,7 @@ impl ConnectionPool {
             sent: false,
         })?;
         let begin = match access {
-            Access::Read | Access::Scan => &self.begin_read,
+            Access::Read | Access::Path | Access::Scan => &self.begin_read,
             Access::Maintenance => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Access::Write | Access::WriteIdempotent => &self.begin_write,
         };

@@ -5,7 +5,9 @@
 
 use contexture_ir::Owner;
 use contexture_store::rules::filter_attributes;
-use contexture_store::{Comparison, ListConversations, Metadata, MetadataFilter, MetadataValue};
+use contexture_store::{
+    Comparison, ConversationCursor, ListConversations, Metadata, MetadataFilter, MetadataValue,
+};
 
 use crate::connection::params::{Bytea, Column, Param, params};
 use crate::connection::transaction::Tx;
@@ -46,6 +48,23 @@ impl ListCondition {
         self.bound.push(Param::new(value));
         self.sql.push_str(sql);
         self.sql.push_str(&format!("${}", self.bound.len()));
+    }
+
+    /// Appends the condition that a conversation comes after this one in a list.
+    pub(crate) fn push_after(&mut self, after: &ConversationCursor) {
+        // Both a plain bound, for the index, and the exact cursor, for rows with the same time.
+        self.push_comparison(" AND l.updated_ms <= ", after.updated_ms);
+        self.push_comparison(" AND (l.updated_ms < ", after.updated_ms);
+        self.push_comparison(" OR l.id > ", after.id.as_str());
+        self.sql.push(')');
+    }
+
+    /// Appends the condition that a conversation does not come after this one in a list.
+    pub(crate) fn push_end(&mut self, end: &ConversationCursor) {
+        self.push_comparison(" AND l.updated_ms >= ", end.updated_ms);
+        self.push_comparison(" AND (l.updated_ms > ", end.updated_ms);
+        self.push_comparison(" OR l.id <= ", end.id.as_str());
+        self.sql.push(')');
     }
 
     fn push_filter(&mut self, filter: &MetadataFilter) {

@@ -190,9 +190,40 @@ pub(crate) async fn list_conversations(
     tx: &Tx<'_>,
     owner: &Owner,
     list: &ListConversations,
+    limits: &Limits,
 ) -> Result<ConversationPage, RowError> {
     let limit = list.limit.unwrap_or(100);
     let proposed = list_index::propose_conversations(tx, owner, list).await?;
+    let stop = match proposed.is_none() && list.has_conditions() {
+        true => find_scan_end(tx, owner, list, limits.list_scan).await?,
+        false => None,
+    };
+    let range = ListedRange {
+        proposed: proposed.as_deref(),
+        stop: stop.as_ref(),
+    };
+    let mut found = collect_listed(tx, owner, list, &range, limit).await?;
+    let is_full = found.len() > limit;
+    // The extra rows only showed that there is a next page.
+    found.truncate(limit);
+    Ok(ConversationPage {
+        complete: is_full || stop.is_none(),
+        next: match is_full {
+            true => ConversationCursor::after_last(&found),
+            false => stop,
+        },
+        conversations: found,
+    })
+}
+
+/// Reads pages of rows until more than `limit` satisfy the list, or all are read.
+async fn collect_listed(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    list: &ListConversations,
+    range: &ListedRange<'_>,
+    limit: usize,
+) -> Result<Vec<Conversation>, RowError> {
     // One extra row shows that there is a next page.
     let mut fetch = limit.saturating_add(1);
     if list.title.is_some() {
@@ -202,7 +233,7 @@ pub(crate) async fn list_conversations(
     let mut after = list.after.clone();
     let mut found: Vec<Conversation> = Vec::new();
     loop {
-        let rows = query_page(tx, owner, list, proposed.as_deref(), after.as_ref(), fetch).await?;
+        let rows = query_page(tx, owner, list, range, after.as_ref(), fetch).await?;
         for row in &rows {
             let record = decode_record(owner, row)?;
             after = ConversationCursor::after_last(std::slice::from_ref(&record));
@@ -215,37 +246,67 @@ pub(crate) async fn list_conversations(
             break;
         }
     }
-    let mut next = None;
-    if found.len() > limit {
-        // The extra rows only showed that there is a next page.
-        found.truncate(limit);
-        next = ConversationCursor::after_last(&found);
+    Ok(found)
+}
+
+/// The conversations that a list chooses from.
+struct ListedRange<'a> {
+    /// Those that an index proposes; `None` for all of the owner's.
+    proposed: Option<&'a [[u8; 16]]>,
+    /// The last that is looked at; `None` for the last of all.
+    stop: Option<&'a ConversationCursor>,
+}
+
+/// Returns the last conversation that a page looks at whose conditions no index knows; `None` if there are not so many. The
+/// index by time has all that it needs.
+async fn find_scan_end(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    list: &ListConversations,
+    scan: usize,
+) -> Result<Option<ConversationCursor>, RowError> {
+    let mut condition = ListCondition::from_list(owner, &list.without_conditions());
+    if let Some(after) = &list.after {
+        condition.push_after(after);
     }
-    Ok(ConversationPage {
-        conversations: found,
-        next,
-    })
+    condition.push_comparison(
+        " ORDER BY l.updated_ms DESC, l.id LIMIT 2 OFFSET ",
+        i64::try_from(scan.max(1)).unwrap_or(i64::MAX) - 1,
+    );
+    let sql = format!(
+        "SELECT l.updated_ms, l.id FROM contexture.listings l WHERE l.owner = $1{}",
+        condition.sql
+    );
+    let rows = tx.query_rows(&sql, condition.bound).await?;
+    // The last of all is no stop.
+    let [row, _] = rows.as_slice() else {
+        return Ok(None);
+    };
+    let id = ConversationId::new(get_column::<&str>(row, 1)?);
+    Ok(Some(ConversationCursor {
+        updated_ms: get_column(row, 0)?,
+        id: id.map_err(|error| corrupt_error(error.to_string()))?,
+    }))
 }
 
 async fn query_page(
     tx: &Tx<'_>,
     owner: &Owner,
     list: &ListConversations,
-    proposed: Option<&[[u8; 16]]>,
+    range: &ListedRange<'_>,
     after: Option<&ConversationCursor>,
     fetch: usize,
 ) -> Result<Vec<Row>, RowError> {
     let mut condition = ListCondition::from_list(owner, list);
-    if let Some(proposed) = proposed {
+    if let Some(proposed) = range.proposed {
         condition.push_comparison(" AND c.conversation = ANY (", proposed.to_vec());
         condition.sql.push(')');
     }
+    if let Some(stop) = range.stop {
+        condition.push_end(stop);
+    }
     if let Some(after) = after {
-        // Both a plain bound, for the index, and the exact cursor, for rows with the same time.
-        condition.push_comparison(" AND l.updated_ms <= ", after.updated_ms);
-        condition.push_comparison(" AND (l.updated_ms < ", after.updated_ms);
-        condition.push_comparison(" OR l.id > ", after.id.as_str());
-        condition.sql.push(')');
+        condition.push_after(after);
     }
     condition.push_comparison(
         " ORDER BY l.updated_ms DESC, l.id LIMIT ",

@@ -1,7 +1,7 @@
 //! Reads at the end of a path that a branch, a checkpoint or a node names.
 
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::{NodeState, PathEnd, PathPage, ReadRequest, StateRequest};
+use contexture_store::{Limits, NodeState, PathEnd, PathPage, ReadRequest, StateRequest};
 use futures_util::future::try_join;
 
 use crate::connection::error::RowError;
@@ -18,9 +18,10 @@ pub(crate) async fn read_path(
     owner: &Owner,
     id: &ConversationId,
     request: &ReadRequest,
+    limits: &Limits,
 ) -> Result<PathPage, RowError> {
     let (conv, end) = load_path_end(tx, owner, id, &request.at).await?;
-    node_row::read_path(tx, &conv, &end, request).await
+    node_row::read_path(tx, &conv, &end, request, limits.path_page_bytes).await
 }
 
 /// Reads the state at the end of a path.

@@ -67,14 +67,31 @@ const COMPACTIONS: &str = concat!(with_parent!(), " AND n.kind = 6");
 
 const OF_KIND: &str = concat!(with_parent!(), " AND n.kind = $2");
 
-/// Reads the stretches of a path, oldest first; each is a range of the primary key.
+/// Reads the stretches of a path, oldest first; each is a range of the primary key. Column 21 is the depth of the first node
+/// that the page has no room for: nothing is read from there on.
+// The size of an item is in its row, so the sum reads no item that is stored beside its row, and it ends with the page. Sums go
+// through the rows in the order of the stretches, as the nodes do.
 const SCAN: &str = concat!(
+    "WITH on_path AS (SELECT * FROM unnest($2, $3, $4) AS stretch (segment, first, last)), \
+     sizes AS (SELECT n.depth, sum(n.bytes) OVER (ROWS UNBOUNDED PRECEDING) AS bytes \
+     FROM on_path CROSS JOIN LATERAL (SELECT depth, octet_length(item) AS bytes \
+     FROM contexture.nodes WHERE conversation = $1 AND segment = on_path.segment \
+     AND depth BETWEEN on_path.first AND on_path.last ORDER BY depth) AS n), \
+     cut AS (SELECT depth FROM sizes WHERE bytes > $5 AND depth > $6 LIMIT 1) \
+     SELECT ",
+    columns!(),
+    ", (SELECT depth FROM cut) FROM on_path \
+     CROSS JOIN LATERAL (SELECT * FROM contexture.nodes \
+     WHERE conversation = $1 AND segment = on_path.segment AND depth BETWEEN on_path.first \
+     AND least(on_path.last, (SELECT depth FROM cut) - 1) ORDER BY depth) AS n"
+);
+
+/// Reads one node of a path, with the columns of [`SCAN`]. A page always has room for it, so its size is not asked for.
+const SCAN_ONE: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM unnest($2, $3, $4) AS on_path (segment, first, last) \
-     CROSS JOIN LATERAL (SELECT * FROM contexture.nodes \
-     WHERE conversation = $1 AND segment = on_path.segment \
-     AND depth BETWEEN on_path.first AND on_path.last ORDER BY depth) AS n"
+    ", NULL::integer FROM contexture.nodes n \
+     WHERE n.conversation = $1 AND n.segment = $2 AND n.depth = $3"
 );
 
 /// Segment of an append's rows, and those of their columns that are not part of the items.
@@ -290,13 +307,15 @@ pub(crate) async fn read_path(
     conv: &ConversationRow,
     end: &Tip,
     request: &ReadRequest,
+    page_bytes: usize,
 ) -> Result<PathPage, RowError> {
     let extent = rules::depth_range(request, &end.counters);
     let clamp = |depth: u64| i32::try_from(depth).unwrap_or(i32::MAX);
     let (from, to) = (clamp(extent.from), clamp(extent.to));
-    let mut nodes = Vec::new();
+    let (mut nodes, mut cut) = (Vec::new(), None);
     if from <= to {
-        nodes = scan_path(tx, conv, end, from, to).await?;
+        (nodes, cut) = scan_path(tx, conv, end, (from, to), page_bytes).await?;
+        let to = cut.map_or(to, |cut| cut - 1);
         let wanted = u64::from(from.abs_diff(to)) + 1;
         if nodes.len() as u64 != wanted {
             let why = format!("{} of {wanted} nodes are there", nodes.len());
@@ -308,18 +327,21 @@ pub(crate) async fn read_path(
         head: end.node,
         depth: end.counters.depth,
         nodes,
-        next: extent.next,
+        next: cut.map(|cut| u64::from(cut.unsigned_abs())).or(extent.next),
     })
 }
 
-/// Reads the nodes of these depths, oldest first; `from` must not exceed `to`.
+/// Nodes of a page, and the depth of the first that it has no room for.
+type ScannedPage<N> = (Vec<N>, Option<i32>);
+
+/// Reads the nodes of these depths, oldest first, until the page is full; `from` must not exceed `to`.
 async fn scan_path(
     tx: &Tx<'_>,
     conv: &ConversationRow,
     end: &Tip,
-    from: i32,
-    to: i32,
-) -> Result<Vec<Arc<Node>>, RowError> {
+    (from, to): (i32, i32),
+    page_bytes: usize,
+) -> Result<ScannedPage<Arc<Node>>, RowError> {
     // One depth more, for the parent of the first node.
     let mut path = end.load_stretches(tx, conv.key, from.max(2) - 1).await?;
     let before = path.last().filter(|_| from > 1).map(|oldest| NodePosition {
@@ -332,15 +354,15 @@ async fn scan_path(
     }
     path.retain(|stretch| stretch.from <= stretch.to);
     path.reverse();
-    let (parent, mut nodes) = try_join(
+    let (parent, (mut nodes, cut)) = try_join(
         id_by_position(tx, conv, before),
-        scan_stretches(tx, conv, &path, from),
+        scan_stretches(tx, conv, &path, from, page_bytes),
     )
     .await?;
     if let Some(first) = nodes.first_mut() {
         first.parent = parent;
     }
-    Ok(nodes.into_iter().map(Arc::new).collect())
+    Ok((nodes.into_iter().map(Arc::new).collect(), cut))
 }
 
 /// Reads the nodes of stretches that begin at depth `from`; the first node gets no parent yet.
@@ -349,16 +371,21 @@ async fn scan_stretches(
     conv: &ConversationRow,
     path: &[Stretch],
     from: i32,
-) -> Result<Vec<Node>, RowError> {
+    page_bytes: usize,
+) -> Result<ScannedPage<Node>, RowError> {
     let column = |of: fn(&Stretch) -> i32| path.iter().map(of).collect::<Vec<i32>>();
-    let params = params![
-        conv.key,
-        column(|stretch| stretch.segment),
-        column(|stretch| stretch.from),
-        column(|stretch| stretch.to),
-    ];
-    let mut rows = std::pin::pin!(tx.query_stream(SCAN, params).await?);
-    let mut nodes: Vec<Node> = Vec::new();
+    let (sql, params) = match path {
+        [one] if one.from == one.to => (SCAN_ONE, params![conv.key, one.segment, one.from]),
+        _ => {
+            let bytes = i64::try_from(page_bytes).unwrap_or(i64::MAX);
+            let segments = column(|stretch| stretch.segment);
+            let first = column(|stretch| stretch.from);
+            let last = column(|stretch| stretch.to);
+            (SCAN, params![conv.key, segments, first, last, bytes, from])
+        }
+    };
+    let mut rows = std::pin::pin!(tx.query_stream(sql, params).await?);
+    let (mut nodes, mut cut): ScannedPage<Node> = (Vec::new(), None);
     while let Some(row) = rows.try_next().await? {
         let before = nodes.last().map(|node| (node.id, node.depth));
         let node = decode_node(conv, &row, before.map(|(id, _)| id))?;
@@ -369,9 +396,10 @@ async fn scan_stretches(
                 .damaged_error("node", position, "it stands elsewhere")
                 .into());
         }
+        cut = get_column(&row, 21)?;
         nodes.push(node);
     }
-    Ok(nodes)
+    Ok((nodes, cut))
 }
 
 async fn id_by_position(

@@ -121,6 +121,7 @@ impl Store for PostgresStore {
     fn read_load(&self) -> ReadLoad {
         ReadLoad {
             point_waits: self.server.permits(Access::Read).times_waited(),
+            path_waits: self.server.permits(Access::Path).times_waited(),
             scan_waits: self.server.permits(Access::Scan).times_waited(),
             running_scans: self.server.permits(Access::Scan).held_permits(),
             interrupted: self.server.interrupted_calls(),
@@ -175,7 +176,12 @@ impl Store for PostgresStore {
         rules::check_list(&list, &self.limits)?;
         self.server
             .run_transaction(Access::Scan, owner, |tx| {
-                Box::pin(conversations::list_conversations(tx, owner, &list))
+                Box::pin(conversations::list_conversations(
+                    tx,
+                    owner,
+                    &list,
+                    &self.limits,
+                ))
             })
             .await
     }
@@ -254,9 +260,13 @@ impl Store for PostgresStore {
         id: &ConversationId,
         request: ReadRequest,
     ) -> Result<PathPage, Error> {
+        let access = match rules::reads_many_nodes(&request) {
+            true => Access::Path,
+            false => Access::Read,
+        };
         self.server
-            .run_transaction(Access::Read, owner, |tx| {
-                Box::pin(refs::read_path(tx, owner, id, &request))
+            .run_transaction(access, owner, |tx| {
+                Box::pin(refs::read_path(tx, owner, id, &request, &self.limits))
             })
             .await
     }

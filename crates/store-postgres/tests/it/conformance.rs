@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 
-use contexture_store_testkit::{LANES, behaviours};
+use contexture_store_postgres::PostgresOptions;
+use contexture_store_testkit::{LANES, behaviours, test_limits};
 
 use crate::server::Database;
 
@@ -23,7 +24,11 @@ async fn the_postgres_store_shows_every_behaviour() {
         let (database, clean) = &databases[lane];
         // Each behaviour finds an empty store.
         empty(clean).await;
-        database.store().await
+        let options = PostgresOptions {
+            limits: test_limits(),
+            ..PostgresOptions::default()
+        };
+        database.store_with(options).await
     })
     .await;
     assert_eq!(shown, behaviours().len());

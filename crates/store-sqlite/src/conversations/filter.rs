@@ -5,7 +5,9 @@
 
 use contexture_ir::{Owner, Raw};
 use contexture_store::rules::filter_attributes;
-use contexture_store::{Comparison, ListConversations, Metadata, MetadataFilter, MetadataValue};
+use contexture_store::{
+    Comparison, ConversationCursor, ListConversations, Metadata, MetadataFilter, MetadataValue,
+};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
@@ -48,6 +50,15 @@ impl ListCondition {
             all.push_filter(filter);
         }
         all
+    }
+
+    /// Appends the condition that a conversation does not come after this one in a list.
+    pub(crate) fn push_end(&mut self, end: &ConversationCursor) {
+        let (ms, id) = (end.updated_ms, end.id.as_str().to_owned());
+        self.push_sql(
+            " AND c.updated_ms >= ? AND (c.updated_ms > ? OR c.id <= ?)",
+            [ms.into(), ms.into(), id.into()],
+        );
     }
 
     pub(super) fn push_sql<const N: usize>(&mut self, sql: &str, bound: [Value; N]) {

@@ -112,15 +112,23 @@ pub(crate) fn list_conversations(
     conn: &Connection,
     owner: &Owner,
     list: &ListConversations,
+    limits: &Limits,
 ) -> Result<ConversationPage, RowError> {
     let limit = list.limit.unwrap_or(100);
-    let condition = ListCondition::from_list(owner, list);
+    let mut condition = ListCondition::from_list(owner, list);
     let proposed = list_index::propose_conversations(conn, owner, list)?;
+    let stop = match proposed.is_none() && list.has_conditions() {
+        true => find_scan_end(conn, owner, list, limits.list_scan)?,
+        false => None,
+    };
+    if let Some(stop) = &stop {
+        condition.push_end(stop);
+    }
     let mut statement = conn.prepare_cached(&list_sql(&condition, proposed.as_ref()))?;
     let bound = proposed.iter().flat_map(|query| &query.bound);
     let mut rows = statement.query(params_from_iter(bound.chain(&condition.bound)))?;
     let mut conversations = Vec::new();
-    let mut next = None;
+    let (mut next, mut complete) = (stop, None);
     while let Some(row) = rows.next()? {
         if let Some(text) = &list.title {
             let title: Option<String> = row.get(1)?;
@@ -132,14 +140,50 @@ pub(crate) fn list_conversations(
         // One extra row shows that there is a next page, without counting.
         if conversations.len() == limit {
             next = ConversationCursor::after_last(&conversations);
+            complete = Some(true);
             break;
         }
         conversations.push(decode_record(owner, row)?);
     }
     Ok(ConversationPage {
         conversations,
+        complete: complete.unwrap_or(next.is_none()),
         next,
     })
+}
+
+/// Returns the last conversation that a page looks at whose conditions no index knows; `None` if there are not so many. The
+/// index by time has all that it needs.
+fn find_scan_end(
+    conn: &Connection,
+    owner: &Owner,
+    list: &ListConversations,
+    scan: usize,
+) -> Result<Option<ConversationCursor>, RowError> {
+    let mut condition = ListCondition::from_list(owner, &list.without_conditions());
+    let skipped = i64::try_from(scan.max(1)).unwrap_or(i64::MAX) - 1;
+    condition.push_sql("", [skipped.into()]);
+    let mut statement = conn.prepare_cached(&scan_end_sql(&condition))?;
+    let mut rows = statement.query(params_from_iter(&condition.bound))?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    let id: String = row.get(1)?;
+    let end = ConversationCursor {
+        updated_ms: row.get(0)?,
+        id: ConversationId::new(&id).map_err(|error| corrupt_error(error.to_string()))?,
+    };
+    // The last of all is no stop.
+    Ok(rows.next()?.map(|_| end))
+}
+
+/// Returns the statement for the conversation after so many, and the one behind it.
+pub(crate) fn scan_end_sql(condition: &ListCondition) -> String {
+    format!(
+        "SELECT c.updated_ms, c.id FROM conversations c WHERE {} \
+         ORDER BY c.updated_ms DESC, c.id LIMIT 2 OFFSET ?",
+        condition.sql
+    )
 }
 
 fn decode_record(owner: &Owner, row: &Row<'_>) -> Result<Conversation, RowError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contexture_ir::{Audience, ContentHash, MessageId, NodeId, Origin, ResponseId, RunId};
-use contexture_store::rules::{self, Counters, StoredItem};
+use contexture_store::rules::{self, Counters, PageBytes, StoredItem};
 use contexture_store::{
     EntityKind, Error, Fence, NewItem, Node, NodeKind, NodeQuery, PathPage, ReadRequest,
 };
@@ -243,65 +243,89 @@ pub(crate) fn read_path(
     conv: &ConversationRow,
     end: &Tip,
     request: &ReadRequest,
+    page_bytes: usize,
 ) -> Result<PathPage, RowError> {
     let depth = end.position.depth;
     let extent = rules::depth_range(request, &end.counters());
     let clamp = |depth: u64| u32::try_from(depth).unwrap_or(u32::MAX);
     let (from, to) = (clamp(extent.from), clamp(extent.to));
-    let nodes = match from <= to {
-        true => scan_path(conn, conv, end.position, from, to)?,
-        false => Vec::new(),
-    };
+    let mut scan = PathScan::new(page_bytes);
+    if from <= to {
+        scan_path(conn, conv, end.position, from, to, &mut scan)?;
+    }
     Ok(PathPage {
         head: end.node,
         depth: u64::from(depth),
-        nodes,
-        next: extent.next,
+        nodes: scan.nodes,
+        next: scan.next.map(u64::from).or(extent.next),
     })
 }
 
-/// Reads the nodes of these depths, oldest first; `from` must not exceed `to`.
+/// A page of a path while its rows are read.
+struct PathScan {
+    nodes: Vec<Arc<Node>>,
+    /// Id of the node before the next row.
+    before: Option<NodeId>,
+    bytes: PageBytes,
+    /// Depth of the first node that the page has no room for.
+    next: Option<u32>,
+}
+
+impl PathScan {
+    fn new(page_bytes: usize) -> Self {
+        Self {
+            nodes: Vec::new(),
+            before: None,
+            bytes: PageBytes::new(page_bytes),
+            next: None,
+        }
+    }
+}
+
+/// Reads the nodes of these depths, oldest first, until the page is full; `from` must not exceed `to`.
 fn scan_path(
     conn: &Connection,
     conv: &ConversationRow,
     end: NodePosition,
     from: u32,
     to: u32,
-) -> Result<Vec<Arc<Node>>, RowError> {
-    let count = to - from + 1;
-    let mut nodes = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+    scan: &mut PathScan,
+) -> Result<(), RowError> {
     // Rows do not store their parent, since on a path it is the node before. Only that of the first
     // node has to be looked up, so one depth more is loaded.
     let mut path = load_stretches(conn, conv.no, end, from.max(2) - 1, to)?;
-    let mut before = None;
     if from > 1
         && let Some(oldest) = path.last_mut()
     {
-        before = id_by_seq(conn, conv.no, oldest.seq)?;
+        scan.before = id_by_seq(conn, conv.no, oldest.seq)?;
         oldest.from += 1;
         oldest.seq += 1;
     }
     // The stretches are in descending order.
     let oldest_first = path.iter().rev();
     for stretch in oldest_first.filter(|stretch| stretch.from <= stretch.to) {
-        scan_stretch(conn, conv, stretch, &mut before, &mut nodes)?;
+        scan_stretch(conn, conv, stretch, scan)?;
+        if scan.next.is_some() {
+            break;
+        }
     }
     // A missing row would otherwise shorten the path silently, and the model would get a history
     // with a gap.
-    if nodes.len() as u64 != u64::from(count) {
-        let why = format!("{} of {count} nodes are there", nodes.len());
+    let to = scan.next.map_or(to, |next| next - 1);
+    let (count, found) = (to - from + 1, scan.nodes.len());
+    if found as u64 != u64::from(count) {
+        let why = format!("{found} of {count} nodes are there");
         let position = format!("depths {from} to {to}");
         return Err(conv.damaged_error("path", position, why).into());
     }
-    Ok(nodes)
+    Ok(())
 }
 
 fn scan_stretch(
     conn: &Connection,
     conv: &ConversationRow,
     stretch: &Stretch,
-    before: &mut Option<NodeId>,
-    nodes: &mut Vec<Arc<Node>>,
+    scan: &mut PathScan,
 ) -> Result<(), RowError> {
     let mut statement = conn.prepare_cached(&scan_sql())?;
     let last = stretch.seq + (stretch.to - stretch.from);
@@ -312,7 +336,7 @@ fn scan_stretch(
         let damaged = |why: &str| conv.damaged_error("node", format!("depth {depth}"), why);
         let (columns, check) =
             NodeColumns::from_row(row)?.ok_or_else(|| damaged("the packed columns are damaged"))?;
-        let node = decode_or(damaged, &columns, check, *before)?;
+        let node = decode_or(damaged, &columns, check, scan.before)?;
         let wanted = NodePosition {
             segment: stretch.segment,
             depth,
@@ -322,9 +346,14 @@ fn scan_stretch(
         if columns.position() != wanted {
             return Err(damaged("it stands elsewhere").into());
         }
+        // Items are stored packed, so their bytes are known only here; this one is read again with the next page.
+        if !scan.bytes.take_node(node.json.len()) {
+            scan.next = Some(depth);
+            break;
+        }
         depth += 1;
-        *before = Some(node.id);
-        nodes.push(Arc::new(node));
+        scan.before = Some(node.id);
+        scan.nodes.push(Arc::new(node));
     }
     Ok(())
 }

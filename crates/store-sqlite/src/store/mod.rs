@@ -260,6 +260,7 @@ impl Store for SqliteStore {
     fn read_load(&self) -> ReadLoad {
         ReadLoad {
             point_waits: self.readers.permits(ReadKind::Point).times_waited(),
+            path_waits: self.readers.permits(ReadKind::Path).times_waited(),
             scan_waits: self.readers.permits(ReadKind::Scan).times_waited(),
             running_scans: self.readers.permits(ReadKind::Scan).held_permits(),
             interrupted: self.readers.interrupted_reads(),
@@ -307,8 +308,9 @@ impl Store for SqliteStore {
         list: ListConversations,
     ) -> Result<ConversationPage, Error> {
         rules::check_list(&list, &self.limits)?;
-        let of = owner.clone();
-        let read = move |conn: &Connection| conversations::list_conversations(conn, &of, &list);
+        let (of, limits) = (owner.clone(), Arc::clone(&self.limits));
+        let read =
+            move |conn: &Connection| conversations::list_conversations(conn, &of, &list, &limits);
         self.read_transaction(ReadKind::Scan, Some(owner), read)
             .await
     }
@@ -393,9 +395,14 @@ impl Store for SqliteStore {
         id: &ConversationId,
         request: ReadRequest,
     ) -> Result<PathPage, Error> {
-        self.read_conversation(owner, id, move |conn, conv| {
+        let page_bytes = self.limits.path_page_bytes;
+        let kind = match rules::reads_many_nodes(&request) {
+            true => ReadKind::Path,
+            false => ReadKind::Point,
+        };
+        self.read_conversation_as(kind, owner, id, move |conn, conv| {
             let end = resolve_end(conn, conv, &request.at)?;
-            node_row::read_path(conn, conv, &end, &request)
+            node_row::read_path(conn, conv, &end, &request, page_bytes)
         })
         .await
     }
@@ -565,5 +572,47 @@ impl Store for SqliteStore {
 
     fn streams(&self) -> Option<&dyn Streams> {
         Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use contexture_store_testkit::Chat;
+    use contexture_store_testkit::chat::branch_end;
+
+    use super::*;
+
+    /// A whole path and a large page wait for other whole paths, and a look-up does not.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn reads_of_many_nodes_are_no_point_reads() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = SqliteOptions {
+            readers: 1,
+            ..SqliteOptions::default()
+        };
+        let path = directory.path().join("paths.db");
+        let store = Arc::new(SqliteStore::open_with(path, options).unwrap());
+        let chat = Chat::start(Arc::clone(&store) as Arc<dyn Store>).await;
+        chat.append_messages("main", &["a", "b"]).await;
+        let permits = store.readers.permits(ReadKind::Path);
+        let permit = permits.acquire_permit(None).await;
+        let few = ReadRequest::last_nodes(branch_end("main"), 64);
+        let few = chat.read_path(few).await;
+        assert_eq!(few.unwrap().nodes.len(), 2);
+        let reader = chat.clone();
+        let both = tokio::spawn(async move {
+            tokio::join!(
+                reader.read_path(ReadRequest::whole_path(branch_end("main"))),
+                reader.read_path(ReadRequest::last_nodes(branch_end("main"), 65)),
+            )
+        });
+        while store.read_load().path_waits < 2 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!both.is_finished());
+        drop(permit);
+        let (whole, large) = both.await.unwrap();
+        assert_eq!(whole.unwrap(), large.unwrap());
+        assert_eq!(store.read_load().point_waits, 0);
     }
 }

@@ -33,8 +33,12 @@ const MAINTENANCE_READS: usize = 2;
 /// How long a read may be, which decides what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadKind {
-    /// Reads rows by their keys, or one page of them.
+    /// Reads rows by their keys, or a small page of them.
     Point,
+    /// Reads many nodes of a path: whole conversations, which each call of a model may need, exports, large pages. One takes
+    /// up to some tens of milliseconds, so owners that export must not hold up look-ups. Not a [`ReadKind::Scan`] either: an
+    /// owner's calls would wait for that owner's searches, which take up to the time limit.
+    Path,
     /// May read many rows to return few: searches, lists of conversations, statistics.
     Scan,
     /// Reads as much as there is: checks and backups. It has no time limit.
@@ -47,6 +51,7 @@ pub(crate) struct ReadPool {
     path: Arc<PathBuf>,
     changes: FileChanges,
     points: ReadLane,
+    paths: ReadLane,
     scans: ReadLane,
     maintenance: ReadLane,
     interrupted: Arc<AtomicU64>,
@@ -73,15 +78,13 @@ impl ReadLane {
 impl ReadPool {
     pub(crate) fn new(path: Arc<PathBuf>, changes: FileChanges, options: &SqliteOptions) -> Self {
         let time_limit = Some(options.read_timeout);
+        // One place is always left for somebody else.
+        let of_owner = options.readers.saturating_sub(1);
         Self {
             path,
             changes,
-            // One place is always left for somebody else.
-            points: ReadLane::new(
-                options.readers,
-                options.readers.saturating_sub(1),
-                time_limit,
-            ),
+            points: ReadLane::new(options.readers, of_owner, time_limit),
+            paths: ReadLane::new(options.readers, of_owner, time_limit),
             scans: ReadLane::new(options.scans, options.scans_per_owner, time_limit),
             maintenance: ReadLane::new(MAINTENANCE_READS, MAINTENANCE_READS, None),
             interrupted: Arc::default(),
@@ -91,6 +94,7 @@ impl ReadPool {
     fn lane(&self, kind: ReadKind) -> &ReadLane {
         match kind {
             ReadKind::Point => &self.points,
+            ReadKind::Path => &self.paths,
             ReadKind::Scan => &self.scans,
             ReadKind::Maintenance => &self.maintenance,
         }
@@ -302,6 +306,7 @@ mod tests {
         for (kind, owner) in [
             (ReadKind::Point, "a"),
             (ReadKind::Point, "b"),
+            (ReadKind::Path, "a"),
             (ReadKind::Scan, "b"),
             (ReadKind::Maintenance, "a"),
         ] {
@@ -314,15 +319,21 @@ mod tests {
         third.await.unwrap().unwrap();
     }
 
-    /// One owner's point reads leave a place for the next owner.
+    /// One owner's point reads leave a place for the next owner, and so do its reads of paths.
     #[tokio::test(flavor = "multi_thread")]
-    async fn an_owner_leaves_a_place_for_point_reads() {
+    async fn an_owner_leaves_a_place_for_the_next() {
+        for kind in [ReadKind::Point, ReadKind::Path] {
+            check_place_for_the_next(kind).await;
+        }
+    }
+
+    async fn check_place_for_the_next(kind: ReadKind) {
         let bench = Bench::new(&SqliteOptions::default());
         let mut blocked = Vec::new();
         for _ in 0..3 {
-            blocked.push(bench.block(ReadKind::Point, "a").await);
+            blocked.push(bench.block(kind, "a").await);
         }
-        let fourth = bench.spawn(ReadKind::Point, "a", |_| Ok(()));
+        let fourth = bench.spawn(kind, "a", |_| Ok(()));
         bench
             .spawn(ReadKind::Point, "b", |_| Ok(()))
             .await

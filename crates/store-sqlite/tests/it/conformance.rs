@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use contexture_store::Store;
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::model::{Dose, check_store_with};
+use contexture_store_testkit::test_limits;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sqlite_store_shows_every_behaviour() {
@@ -14,7 +15,11 @@ async fn the_sqlite_store_shows_every_behaviour() {
     let open = async |_| {
         let n = count.fetch_add(1, Ordering::Relaxed);
         let path = directory.path().join(format!("{n}.db"));
-        Arc::new(SqliteStore::open(path).unwrap()) as Arc<dyn Store>
+        let options = SqliteOptions {
+            limits: test_limits(),
+            ..SqliteOptions::default()
+        };
+        Arc::new(SqliteStore::open_with(path, options).unwrap()) as Arc<dyn Store>
     };
     contexture_store_testkit::run_all(open).await;
 }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use contexture_ir::{Owner, ProcessId};
 use contexture_store::{
@@ -193,14 +194,29 @@ async fn only_a_write_waits_and_only_once() {
     drop(chat);
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    // So long that a test that waits for it does not end.
-    let patient = SqliteOptions {
-        busy_timeout: std::time::Duration::from_secs(100_000),
-        ..SqliteOptions::default()
+    let open = |patience: Duration| {
+        let options = SqliteOptions {
+            busy_timeout: patience,
+            ..SqliteOptions::default()
+        };
+        Chat {
+            store: Arc::new(SqliteStore::open_with(&path, options).unwrap()),
+            owner: owner.clone(),
+            id: id.clone(),
+        }
     };
-    let store = Arc::new(SqliteStore::open_with(&path, patient).unwrap());
-    let chat = Chat { store, owner, id };
-    chat.expect_path("main", &["a", "b"]).await;
-    drop(chat);
+    // So long that a test that waits for it does not end.
+    let patient = open(Duration::from_secs(100_000));
+    patient.expect_path("main", &["a", "b"]).await;
+    drop(patient);
+    // Order instead of times: who waited three times would come after one whose patience is three times as long.
+    let patience = Duration::from_millis(500);
+    let (once, thrice) = (open(patience), open(3 * patience));
+    let refused = tokio::select! {
+        refused = once.append_to_tip("main", vec![item("c")]) => refused.unwrap_err(),
+        _ = thrice.append_to_tip("main", vec![item("d")]) => panic!("a write waits more than once"),
+    };
+    assert!(matches!(refused, Error::Busy { .. }), "{refused}");
+    once.expect_path("main", &["a", "b"]).await;
     drop(other);
 }

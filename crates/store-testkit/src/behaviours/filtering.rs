@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use contexture_ir::{ConversationId, Owner, Raw};
 use contexture_store::{
-    Comparison, ConversationUpdate, Error, ListConversations, MetadataChange, MetadataFilter,
-    MetadataKey, MetadataValue, NewConversation, Store,
+    Comparison, ConversationCursor, ConversationUpdate, Error, ListConversations, MetadataChange,
+    MetadataFilter, MetadataKey, MetadataValue, NewConversation, Store,
 };
+use futures_util::future::try_join_all;
 
 use crate::chat::NOW;
 
@@ -262,5 +263,63 @@ async fn expect_refused_filters(store: &Tested, owner: &Owner) {
         let refused =
             store.list_conversations(owner, list(compare_field("p", Comparison::Equal, value)));
         assert_eq!(refused.await.unwrap_err().kind(), "invalid");
+    }
+}
+
+/// Where no index knows a condition, a page ends after so many conversations, says so, and is continued.
+pub(super) async fn a_page_looks_at_so_many_and_says_so(store: Tested) {
+    let owner = Owner::new("ada").unwrap();
+    let scan = store.limits().list_scan;
+    // Two have no mark: the oldest, and one that the second page looks at.
+    create_marked(&store, &owner, 2 * scan + scan / 2, &[0, scan]).await;
+    let has = MetadataFilter::Has(MetadataKey::new("mark").unwrap());
+    let mut list = ListConversations {
+        metadata: Some(MetadataFilter::Not(Box::new(has))),
+        ..ListConversations::default()
+    };
+    for (found, is_last) in [(None, false), (Some(scan), false), (Some(0), true)] {
+        let page = store
+            .list_conversations(&owner, list.clone())
+            .await
+            .unwrap();
+        let ids: Vec<_> = page.conversations.into_iter().map(|one| one.id).collect();
+        assert_eq!(ids, found.map(numbered_id).into_iter().collect::<Vec<_>>());
+        assert_eq!((page.complete, page.next.is_none()), (is_last, is_last));
+        list.after = page.next;
+    }
+    // A page that is full is complete, and what has no condition looks at no more than it shows.
+    list.metadata = list.metadata.map(|not| MetadataFilter::Not(Box::new(not)));
+    for metadata in [list.metadata.clone(), None] {
+        let limit = Some(5);
+        let list = ListConversations {
+            metadata,
+            limit,
+            ..ListConversations::default()
+        };
+        let page = store.list_conversations(&owner, list).await.unwrap();
+        assert_eq!((page.conversations.len(), page.complete), (5, true));
+        assert_eq!(
+            page.next,
+            ConversationCursor::after_last(&page.conversations)
+        );
+    }
+}
+
+fn numbered_id(n: usize) -> ConversationId {
+    ConversationId::new(format!("c{n:05}")).unwrap()
+}
+
+/// Creates conversations, the last one latest, all but some with a field.
+async fn create_marked(store: &Tested, owner: &Owner, count: usize, unmarked: &[usize]) {
+    let create = |n: usize| {
+        let at_ms = NOW + i64::try_from(n / 3).unwrap();
+        let mut new = NewConversation::new(numbered_id(n), at_ms);
+        if !unmarked.contains(&n) {
+            new.metadata.insert("mark".to_owned(), Raw::null());
+        }
+        store.create_conversation(owner, new)
+    };
+    for some in Vec::from_iter(0..count).chunks(500) {
+        try_join_all(some.iter().map(|n| create(*n))).await.unwrap();
     }
 }

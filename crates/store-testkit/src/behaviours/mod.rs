@@ -120,6 +120,7 @@ static TABLE: &[Behaviour] = table! {
         names_of_checkpoints_are_given_once;
     Base reading:
         parts_and_pages
+        pages_end_by_their_bytes
         a_path_is_constant
         single_nodes
         nodes_by_prefix
@@ -211,7 +212,8 @@ static TABLE: &[Behaviour] = table! {
         titles_contain_a_text
         times_bound_the_list
         metadata_satisfies_a_filter
-        filters_follow_changes;
+        filters_follow_changes
+        a_page_looks_at_so_many_and_says_so;
     Base redacting:
         a_tombstone_keeps_shape_and_position
         twice_is_once

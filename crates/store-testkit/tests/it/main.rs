@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use contexture_store::{MemoryStore, Store};
 use contexture_store_testkit::model::{Dose, check_store_with};
-use contexture_store_testkit::{Method, behaviours};
+use contexture_store_testkit::{Method, behaviours, test_limits};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_in_memory_store_shows_every_behaviour() {
-    let open = async |_| Arc::new(MemoryStore::new()) as Arc<dyn Store>;
+    let open = async |_| Arc::new(MemoryStore::with_limits(test_limits())) as Arc<dyn Store>;
     let shown = contexture_store_testkit::run_all(open).await;
     assert!(shown >= 50, "only {shown} behaviours in the table");
 }

@@ -135,6 +135,24 @@ pub struct ListConversations {
     pub after: Option<ConversationCursor>,
 }
 
+impl ListConversations {
+    /// Returns whether the list has conditions on titles or metadata, which may leave out most of what is looked at.
+    #[must_use]
+    pub const fn has_conditions(&self) -> bool {
+        self.title.is_some() || self.metadata.is_some()
+    }
+
+    /// Returns the list without its conditions on titles and metadata: the conversations that these choose from.
+    #[must_use]
+    pub fn without_conditions(&self) -> Self {
+        Self {
+            title: None,
+            metadata: None,
+            ..self.clone()
+        }
+    }
+}
+
 /// Position at which a page of conversations ended. A conversation that is updated between two
 /// pages may appear twice; one that is not updated is never left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,4 +182,8 @@ pub struct ConversationPage {
     pub conversations: Vec<Conversation>,
     /// Cursor of the next page; `None` on the last page.
     pub next: Option<ConversationCursor>,
+    /// Whether the page ends because it is full or the list is. `false`: it ends because it has looked at
+    /// [`Limits::list_scan`](crate::Limits::list_scan) conversations, most of which the conditions leave out. It may be empty
+    /// then; `next` goes on where it stopped.
+    pub complete: bool,
 }

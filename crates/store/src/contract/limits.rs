@@ -1,7 +1,7 @@
 //! Limits: how much one call may carry before it is refused.
 //!
 //! Exceeding a limit is [`Error::Limit`](crate::Error::Limit), which names it; nothing is truncated
-//! silently. The defaults bound how long one call can occupy the writer. Split a longer import into
+//! silently. Limits of an answer end a page, and the page says so. The defaults bound how long one call can occupy the writer. Split a longer import into
 //! several appends; with group commit that costs little more than one.
 
 use crate::contract::{SearchLimits, StreamLimits};
@@ -36,6 +36,12 @@ pub struct Limits {
     pub entry_bytes: usize,
     /// Nodes, state values and blobs of one redaction together. Default 4,096.
     pub redact_items: usize,
+    /// Bytes of JSON of the nodes of one page of a path; a page has at least one node, however large. Not a limit that refuses:
+    /// the page ends, and [`PathPage::next`](crate::PathPage::next) says where to go on. Default 8 MiB.
+    pub path_page_bytes: usize,
+    /// Conversations that one page of a list looks at, where no index says which satisfy its conditions. Then the page ends,
+    /// and [`ConversationPage::complete`](crate::ConversationPage::complete) says so. Default 10,000.
+    pub list_scan: usize,
     /// Path hashes of one look-up, or stored at once. Default 65,536.
     pub path_hashes: usize,
     /// Calls of one [`record_calls`](crate::Calls::record_calls). Default 1,024.
@@ -68,6 +74,8 @@ impl Default for Limits {
             response_bytes: 16 << 20,
             entry_bytes: 1 << 20,
             redact_items: 4096,
+            path_page_bytes: 8 << 20,
+            list_scan: 10_000,
             path_hashes: 65_536,
             call_batch: 1024,
             call_band_bytes: 1 << 10,

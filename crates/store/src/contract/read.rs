@@ -34,19 +34,22 @@ pub enum Span {
 }
 
 /// Request for a part of a path, oldest node first.
+///
+/// A page ends after [`Limits::path_page_bytes`](crate::Limits::path_page_bytes) of JSON, whatever the span and the limit: use
+/// [`PathPages`](crate::PathPages) or [`read_all_pages`](crate::read_all_pages) where all of it is needed.
 #[derive(Clone, Debug)]
 pub struct ReadRequest {
     /// End of the path.
     pub at: PathEnd,
     /// Part of the path to read.
     pub span: Span,
-    /// Largest number of nodes of a page; `None` for no limit. [`PathPage::next`] says where the
-    /// next page begins.
+    /// Largest number of nodes of a page; `None` for no limit but that of bytes. [`PathPage::next`]
+    /// says where the next page begins.
     pub limit: Option<usize>,
 }
 
 impl ReadRequest {
-    /// Returns a request for the whole path to `at`, in one page.
+    /// Returns a request for the whole path to `at`, in as few pages as their bytes allow.
     #[must_use]
     pub fn whole_path(at: PathEnd) -> Self {
         Self {
@@ -77,7 +80,8 @@ pub struct PathPage {
     pub depth: u64,
     /// Nodes of the page, oldest first.
     pub nodes: Vec<Arc<Node>>,
-    /// Depth at which the next page begins, for [`Span::From`] or [`Span::Between`]; `None` on the last page.
+    /// Depth at which the next page begins, for [`Span::From`] or [`Span::Between`]; `None` on the last page. A page may have
+    /// fewer nodes than were asked for and not be the last.
     pub next: Option<u64>,
 }
 

@@ -235,10 +235,11 @@ impl Store for MemoryStore {
     ) -> Result<ConversationPage, Error> {
         rules::check_list(&list, &self.limits)?;
         let tables = self.lock_tables();
+        let scanned = list.without_conditions();
         let mut all: Vec<Conversation> = tables
             .owner_trees(owner)
             .map(NodeTree::conversation_record)
-            .filter(|one| rules::is_listed_by(&list, one))
+            .filter(|one| rules::is_listed_by(&scanned, one))
             .filter(|one| match &list.after {
                 None => true,
                 Some(ConversationCursor { updated_ms, id }) => {
@@ -249,15 +250,26 @@ impl Store for MemoryStore {
         // Ties are ordered by id, so that the order is total and a cursor is exact.
         all.sort_by(|a, b| (b.updated_ms, &a.id).cmp(&(a.updated_ms, &b.id)));
         let limit = list.limit.unwrap_or(100);
-        let more = all.len() > limit;
-        all.truncate(limit);
-        let next = match more {
-            true => ConversationCursor::after_last(&all),
-            false => None,
+        // Only conditions make a page look at more than it shows.
+        let scan = match list.has_conditions() {
+            true => self.limits.list_scan.max(1),
+            false => usize::MAX,
         };
+        let mut stop = None;
+        if all.len() > scan {
+            all.truncate(scan);
+            stop = ConversationCursor::after_last(&all);
+        }
+        all.retain(|one| rules::is_listed_by(&list, one));
+        let is_full = all.len() > limit;
+        all.truncate(limit);
         Ok(ConversationPage {
+            complete: is_full || stop.is_none(),
+            next: match is_full {
+                true => ConversationCursor::after_last(&all),
+                false => stop,
+            },
             conversations: all,
-            next,
         })
     }
 
@@ -309,7 +321,7 @@ impl Store for MemoryStore {
         id: &ConversationId,
         request: ReadRequest,
     ) -> Result<PathPage, Error> {
-        self.with_tree(owner, id, |tree| tree.read_path(&request))
+        self.with_tree(owner, id, |tree| tree.read_path(&request, &self.limits))
     }
 
     async fn find_nodes(

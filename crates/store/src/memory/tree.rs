@@ -15,7 +15,7 @@ use crate::contract::{
     NewConversation, Node, NodeQuery, NodeState, PathEnd, PathPage, ReadRequest, RefChange,
     RefChanged, Refs, ResponseRecord, StateRequest, StateRoot, StateValues, TitleChange,
 };
-use crate::rules::{self, Counters};
+use crate::rules::{self, Counters, PageBytes};
 
 /// A conversation in memory: its tree, names, state, blobs and streams.
 #[derive(Debug)]
@@ -197,7 +197,11 @@ impl NodeTree {
         }
     }
 
-    pub(super) fn read_path(&self, request: &ReadRequest) -> Result<PathPage, Error> {
+    pub(super) fn read_path(
+        &self,
+        request: &ReadRequest,
+        limits: &Limits,
+    ) -> Result<PathPage, Error> {
         let end = self.resolve_end(&request.at)?;
         let depth = self.counters_of(end).depth;
         let extent = rules::depth_range(request, &self.counters_of(end));
@@ -212,11 +216,17 @@ impl NodeTree {
             index = stored.parent;
         }
         nodes.reverse();
+        let mut bytes = PageBytes::new(limits.path_page_bytes);
+        let cut = nodes
+            .iter()
+            .position(|node| !bytes.take_node(node.json.len()));
+        let next = cut.and_then(|cut| nodes.get(cut)).map(|node| node.depth);
+        nodes.truncate(cut.unwrap_or(nodes.len()));
         Ok(PathPage {
             head: self.stored_node(end).map(|stored| stored.node.id),
             depth,
             nodes,
-            next: extent.next,
+            next: next.or(extent.next),
         })
     }
 

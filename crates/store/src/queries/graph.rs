@@ -6,6 +6,8 @@ use contexture_ir::{ConversationId, NodeId, Owner};
 
 use crate::contract::{Error, NodeKind, PathEnd, ReadRequest, Refs, Span, Store};
 
+use super::path_pages::PathPages;
+
 /// Tree of a conversation, without the items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
@@ -73,21 +75,26 @@ async fn read_unknown_nodes(
             limit: None,
         };
         count = (count * 4).min(PAGE);
-        let page = store.read_path(owner, id, request).await?;
-        for node in page.nodes.iter().rev() {
-            if known.contains_key(&node.id) {
-                newest_first.reverse();
-                return Ok(newest_first);
-            }
-            newest_first.push(GraphNode {
+        let (mut pages, mut portion) = (PathPages::new(store, owner, id, request), Vec::new());
+        // The items of one page at most are in memory.
+        while let Some(page) = pages.next().await? {
+            portion.extend(page.nodes.iter().map(|node| GraphNode {
                 id: node.id,
                 parent: node.parent,
                 depth: node.depth,
                 kind: node.kind,
-            });
+            }));
         }
-        match page.nodes.first() {
-            Some(first) if first.depth > 1 => to = first.depth - 1,
+        let first = portion.first().map(|first| first.depth);
+        for node in portion.into_iter().rev() {
+            if known.contains_key(&node.id) {
+                newest_first.reverse();
+                return Ok(newest_first);
+            }
+            newest_first.push(node);
+        }
+        match first {
+            Some(first) if first > 1 => to = first - 1,
             _ => break,
         }
     }

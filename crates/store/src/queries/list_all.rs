@@ -106,6 +106,7 @@ mod tests {
             Ok::<_, Infallible>(ConversationPage {
                 conversations,
                 next,
+                complete: true,
             })
         };
         let Ok(ids) = collect_pages(page).await;

@@ -8,6 +8,7 @@
 //! * `branch_diff` compares two paths from there.
 //! * `graph` loads the whole tree, each node once.
 //! * `list_all` lists every conversation of an owner while others write.
+//! * `path_pages` reads a part of a path in as many pages as it takes.
 //! * `redaction_closure` finds what repeats the content of the nodes to be redacted.
 //! * `retention` finds the conversations that a retention rule gives up.
 //! * `calls` does the maintenance of the record of calls, and checks it.
@@ -22,6 +23,7 @@ mod calls;
 mod divergence;
 mod graph;
 mod list_all;
+mod path_pages;
 mod redaction_closure;
 mod retention;
 
@@ -30,6 +32,7 @@ pub use calls::{CallRetention, CallsFinding, VerifiedCalls, sweep_calls, verify_
 pub use divergence::{Divergence, find_divergence};
 pub use graph::{Graph, GraphNode, load_graph};
 pub use list_all::list_all;
+pub use path_pages::{PathPages, read_all_pages};
 pub use redaction_closure::compute_redaction_closure;
 pub use retention::{
     ExpiredConversation, ExpiryReason, RetentionPlan, RetentionRule, delete_expired, plan_retention,

@@ -40,7 +40,7 @@ pub(crate) use filter::is_listed_by;
 pub use filter::{Attributes, check_list, filter_attributes, matches_filter, title_contains};
 pub use list_index::{IndexedCondition, MAX_PROPOSED, TitleTerm, indexed_conditions, title_terms};
 pub use merge_state::{Merged, merge_patch};
-pub use path_range::{DepthRange, depth_range, first_on_path};
+pub use path_range::{DepthRange, PageBytes, depth_range, first_on_path, reads_many_nodes};
 pub use root_record::{RootRecord, decode_root, encode_root};
 pub(crate) use search::phrases_with_all_terms;
 pub use search::{

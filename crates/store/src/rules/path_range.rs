@@ -1,4 +1,4 @@
-//! Ranges of depths: what a read covers, and from where on a path includes a redacted node.
+//! Ranges of depths: what a read covers, where a page ends, and from where on a path includes a redacted node.
 
 use crate::contract::{ReadRequest, Span};
 
@@ -13,6 +13,41 @@ pub struct DepthRange {
     pub to: u64,
     /// First depth of the next page; `None` if the limit left nothing out.
     pub next: Option<u64>,
+}
+
+/// Counts the bytes of a page of a path while its nodes are read.
+///
+/// ```
+/// use contexture_store::rules::PageBytes;
+///
+/// let mut page = PageBytes::new(10);
+/// assert!(page.take_node(25), "the first node is always part of the page");
+/// assert!(!page.take_node(1));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct PageBytes {
+    left: usize,
+    is_empty: bool,
+}
+
+impl PageBytes {
+    /// Counts for a page of at most `limit` bytes.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            left: limit,
+            is_empty: true,
+        }
+    }
+
+    /// Returns whether the next node, of so many bytes of JSON, is part of the page. Otherwise the next page begins with it.
+    pub fn take_node(&mut self, bytes: usize) -> bool {
+        let fits = bytes <= self.left;
+        let is_taken = fits || self.is_empty;
+        self.left = self.left.saturating_sub(bytes);
+        self.is_empty = false;
+        is_taken
+    }
 }
 
 /// Returns the depths that `request` covers on a path whose end has these counters.
@@ -48,6 +83,23 @@ pub fn depth_range(request: &ReadRequest, end: &Counters) -> DepthRange {
         to: end - 1,
         next: Some(end),
     }
+}
+
+/// Largest number of nodes that a point read of a path asks for.
+const FEW_NODES: u64 = 64;
+
+/// Returns whether a request asks for more nodes than a point read should: whole conversations, exports, large pages. A backend
+/// lets these wait for each other and not for look-ups, nor look-ups for them.
+#[must_use]
+pub fn reads_many_nodes(request: &ReadRequest) -> bool {
+    let in_span = match request.span {
+        Span::Last(count) => count,
+        Span::Between(from, to) => to.saturating_add(1).saturating_sub(from),
+        // How long the path is turns out while it is read.
+        Span::Whole | Span::From(_) | Span::SinceCompaction => u64::MAX,
+    };
+    let limit = request.limit.map_or(u64::MAX, |limit| limit as u64);
+    in_span.min(limit) > FEW_NODES
 }
 
 /// Returns the smallest depth at which a path contains one of some positions. `path` is a list of
@@ -99,6 +151,26 @@ mod tests {
         check(Span::Between(3, 99), Some(2), (3, 4, Some(5)));
         check(Span::Between(5, 4), None, (5, 4, None));
         check(Span::From(3), Some(0), (3, 2, Some(3)));
+    }
+
+    #[test]
+    fn large_pages_are_no_point_reads() {
+        let check = |span, limit, expected| {
+            let at = PathEnd::Branch(BranchName::main());
+            let request = ReadRequest { at, span, limit };
+            assert_eq!(reads_many_nodes(&request), expected, "{span:?} {limit:?}");
+        };
+        check(Span::Whole, None, true);
+        check(Span::Whole, Some(64), false);
+        check(Span::From(9), Some(65), true);
+        check(Span::Last(1), None, false);
+        check(Span::Last(65), None, true);
+        check(Span::Last(65), Some(10), false);
+        check(Span::Between(101, 164), None, false);
+        check(Span::Between(101, 165), None, true);
+        check(Span::Between(0, u64::MAX), None, true);
+        check(Span::Between(u64::MAX, 0), None, false);
+        check(Span::SinceCompaction, None, true);
     }
 
     #[test]

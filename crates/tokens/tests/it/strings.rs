@@ -1,9 +1,16 @@
 //! Strings that make tokenizers stumble.
 
-/// A small deterministic generator (SplitMix64): the same strings on every run and machine.
-pub(crate) struct Rng(pub(crate) u64);
+use contexture_store_testkit::test_seed;
+
+/// A small generator (SplitMix64).
+pub(crate) struct Rng(u64);
 
 impl Rng {
+    /// Begins with a random seed, which it prints; `CONTEXTURE_TEST_SEED` repeats one.
+    pub(crate) fn seeded() -> Self {
+        Self(test_seed())
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;

@@ -2,7 +2,7 @@
 
 use contexture::compile::{CacheUsage, CallBand, Rates, Report};
 use contexture::ir::{CallId, Cancel, NodeId, Owner, Raw};
-use contexture::store::{CallFilter, ListCalls, PathEnd, ReadRequest};
+use contexture::store::{CallFilter, ListCalls, PathEnd, PathPages, ReadRequest};
 use contexture::wire::replace_history;
 use contexture::{Conversation, Engine, EngineError, Format};
 
@@ -164,9 +164,16 @@ async fn find_last_request(
 ) -> Result<Option<LastRequest>, OperationError> {
     let engine = chat.engine();
     let request = ReadRequest::last_nodes(end, NEWEST_ITEMS);
-    let path = engine.store().read_path(chat.owner(), chat.id(), request);
-    let path = path.await.map_err(EngineError::from)?;
-    let response = path.nodes.iter().rev().find_map(|node| node.response);
+    let mut pages = PathPages::new(&**engine.store(), chat.owner(), chat.id(), request);
+    let mut response = None;
+    while let Some(page) = pages.next().await.map_err(EngineError::from)? {
+        response = page
+            .nodes
+            .iter()
+            .rev()
+            .find_map(|node| node.response)
+            .or(response);
+    }
     let (Some(response), Some(calls)) = (response, engine.store().calls()) else {
         return Ok(None);
     };

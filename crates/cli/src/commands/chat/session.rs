@@ -8,7 +8,7 @@ use contexture::engine::CompactOptions;
 use contexture::ir::Role;
 use contexture::layers::builtin::UnknownFields;
 use contexture::runs::{Agent, Run, RunStatus, list_runs, waiting_calls};
-use contexture::store::{NodeKind, PathEnd, ReadRequest};
+use contexture::store::{NodeKind, PathEnd, ReadRequest, read_all_pages};
 use contexture::{Conversation, Item, Message};
 
 use crate::chat::{AgentArguments, RunPrinter, drive_run, next_commands, print_run_result};
@@ -104,8 +104,8 @@ impl Chat<'_> {
     async fn rewind_messages(&self, count: usize) -> Outcome<()> {
         let chat = &self.conversation;
         let request = ReadRequest::whole_path(PathEnd::Branch(chat.branch()));
-        let store = chat.engine().store();
-        let page = store.read_path(chat.owner(), chat.id(), request).await?;
+        let store = &**chat.engine().store();
+        let page = read_all_pages(store, chat.owner(), chat.id(), request).await?;
         let said = page.nodes.iter().rev();
         // Counted backwards by what the person said, and not by items: an answer may have many.
         let mut said = said.filter(|node| node.kind == NodeKind::User);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use contexture::compile::{Compiled, OmitReason, PathItem, Report};
 use contexture::ir::{Audience, NodeId, Transcript, UiMessage, quote_json};
-use contexture::store::{Node, PathEnd, ReadRequest};
+use contexture::store::{Node, PathEnd, ReadRequest, read_all_pages};
 use contexture::wire::ui::{FoldAudience, FoldItem, FoldOptions, fold};
 use contexture::{CompiledCall, Conversation, Format, Item};
 
@@ -109,8 +109,8 @@ pub(crate) async fn load_path_items(chat: &Conversation, head: NodeId) -> Outcom
 
 async fn read_path_nodes(chat: &Conversation, head: NodeId) -> Outcome<Vec<Arc<Node>>> {
     let request = ReadRequest::whole_path(PathEnd::Node(head));
-    let store = chat.engine().store();
-    let page = store.read_path(chat.owner(), chat.id(), request).await;
+    let store = &**chat.engine().store();
+    let page = read_all_pages(store, chat.owner(), chat.id(), request).await;
     Ok(page.map_err(Failure::from)?.nodes)
 }
 

@@ -39,8 +39,14 @@ fn check_modes(file: &Path) -> Option<DoctorCheck> {
         return Some(DoctorCheck::new("file modes", CheckState::Ok, found));
     };
     let found = format!("other users of this machine may read {}", first.display());
-    let names = open.iter().map(|path| path.display().to_string());
-    let hint = format!("chmod 600 {}", names.collect::<Vec<_>>().join(" "));
+    let (folders, files): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        open.iter().partition(|path| path.is_dir());
+    // A folder without the right to enter it is of no use to its owner either.
+    let commands = [("chmod 600", files), ("chmod 700", folders)].map(|(command, paths)| {
+        let paths = paths.iter().map(|path| format!(" {}", path.display()));
+        (paths.len() > 0).then(|| format!("{command}{}", paths.collect::<String>()))
+    });
+    let hint = Vec::from_iter(commands.into_iter().flatten()).join(" && ");
     Some(DoctorCheck::new("file modes", CheckState::Warn, found).with_hint(hint))
 }
 

@@ -117,6 +117,7 @@ async fn list_conversations(
     Ok(Json(ConversationsDocument {
         conversations,
         more: next.is_some(),
+        complete: found.complete,
         next,
     }))
 }

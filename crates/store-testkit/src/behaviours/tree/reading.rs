@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use contexture_ir::{Audience, Compaction, Item, MessageId, NodeId, Role};
 use contexture_store::{
-    Activation, BranchLabel, EntityKind, Error, NewItem, NodeKind, NodeQuery, PathEnd, ReadRequest,
-    RefChange, Span, Store, diff_branches, find_divergence, load_graph,
+    Activation, BranchLabel, EntityKind, Error, NewItem, NodeKind, NodeQuery, PathEnd, PathPage,
+    PathPages, ReadRequest, RefChange, Span, Store, diff_branches, find_divergence, load_graph,
+    read_all_pages,
 };
 
-use crate::chat::{Chat, NOW, branch, branch_end, item, message_item, new_branch, node};
+use crate::chat::{Chat, NOW, branch, branch_end, item, message_item, new_branch, node, raw_item};
 
 type Tested = Arc<dyn Store>;
 
@@ -51,6 +52,73 @@ pub(in crate::behaviours) async fn parts_and_pages(store: Tested) {
             assert_eq!(first.parent, Some(node(before)), "{request:?}");
         }
     }
+}
+
+/// A page holds so many bytes of JSON and no more, and a node that is larger stands alone.
+pub(in crate::behaviours) async fn pages_end_by_their_bytes(store: Tested) {
+    let chat = Chat::start(store).await;
+    let all = chat.store.limits().path_page_bytes;
+    let third = all / 3;
+    append_of_size(
+        &chat,
+        "main",
+        &[("1", third), ("2", third), ("3", third), ("4", 0)],
+    )
+    .await;
+    chat.rewind("main", "3", Activation::Keep).await;
+    append_of_size(
+        &chat,
+        "main-v2",
+        &[("5", all + 1), ("6", all), ("7", 0), ("8", 0)],
+    )
+    .await;
+    for (span, limit, pages) in [
+        (Span::Whole, None, &["1 2 3", "5", "6", "7 8"][..]),
+        (Span::Last(5), None, &["3", "5", "6", "7 8"]),
+        (Span::From(2), Some(4), &["2 3", "5", "6"]),
+        (Span::From(4), None, &["5", "6", "7 8"]),
+        (Span::Between(2, 5), None, &["2 3", "5", "6"]),
+        (Span::Between(4, 4), None, &["5"]),
+        (Span::Whole, Some(2), &["1 2"]),
+        (Span::SinceCompaction, Some(3), &["1 2 3"]),
+    ] {
+        let at = branch_end("main-v2");
+        expect_pages(&chat, ReadRequest { at, span, limit }, pages).await;
+    }
+}
+
+/// Appends messages whose JSON has so many bytes, or as few as it needs.
+async fn append_of_size(chat: &Chat, name: &str, sizes: &[(&str, usize)]) {
+    for (word, size) in sizes {
+        let json = item(word).json;
+        // Blanks in front of the brace: the item means the same.
+        let json = format!("{}{json}", " ".repeat(size.saturating_sub(json.len())));
+        let added = chat.append_to_tip(name, vec![raw_item(word, &json)]);
+        added.await.unwrap();
+    }
+}
+
+/// Checks that a request has these pages, each the words of its nodes.
+async fn expect_pages(chat: &Chat, request: ReadRequest, pages: &[&str]) {
+    let mut reading = PathPages::new(&*chat.store, &chat.owner, &chat.id, request.clone());
+    let mut got = Vec::new();
+    while let Some(page) = reading.next().await.unwrap() {
+        assert_eq!((page.head, page.depth), (Some(node("8")), 7));
+        got.push(page);
+    }
+    let words = pages.iter().map(|page| page.split(' ').map(node));
+    let wanted: Vec<Vec<NodeId>> = words.map(Iterator::collect).collect();
+    let ids = |page: &PathPage| page.nodes.iter().map(|node| node.id).collect::<Vec<_>>();
+    let read: Vec<_> = got.iter().map(ids).collect();
+    assert_eq!(read, wanted, "{request:?}");
+    for (page, later) in got.iter().zip(got.iter().skip(1)) {
+        let (last, first) = (page.nodes.last().unwrap(), &later.nodes[0]);
+        assert_eq!(page.next, Some(first.depth), "{request:?}");
+        assert_eq!(first.parent, Some(last.id), "{request:?}");
+    }
+    let whole = read_all_pages(&*chat.store, &chat.owner, &chat.id, request).await;
+    let (whole, last) = (whole.unwrap(), got.last().unwrap());
+    assert_eq!((ids(&whole), whole.next), (wanted.concat(), last.next));
 }
 
 pub(in crate::behaviours) async fn a_path_is_constant(store: Tested) {
