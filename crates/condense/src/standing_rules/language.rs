@@ -2,7 +2,9 @@
 //!
 //! A file has sections. `triggers` are words without which no sentence is looked at. `strong` and `plain` are patterns of rules,
 //! `facts` of what a person says about themselves, `look-alikes` of what only sounds like one of these. `taken back` are patterns of
-//! sentences that take a rule back, `orders taken back` of those that leave facts alone, `replaces` of rules that take others back,
+//! sentences that take a rule or a fact back, `orders taken back` of those that leave facts alone, `permissions` of those that lift
+//! an order without naming it, `facts taken back` of what is so no longer, and `nothing taken back` of what only sounds like one of
+//! these: what is allowed once, or no longer wanted. `replaces` are patterns of rules that take others back,
 //! `leads` of lines whose list entries are rules, `requests` of questions that are requests. `common words` say nothing about a
 //! rule's matter, `negations` turn it round. `classes`, `lists` and `rewrites` keep the patterns short: the words of a class are
 //! marked in the sentence, so that a pattern needs no list of hundreds of verbs; `endings` may stand behind such a word.
@@ -31,8 +33,9 @@ pub(super) struct Language {
     plain: Patterns,
     look_alikes: Option<Regex>,
     no_rules: Patterns,
-    taken_back: Patterns,
-    orders_taken_back: Patterns,
+    /// What takes something back, by what it can take back.
+    taken_back: [(TakesBack, Patterns); 4],
+    nothing_taken_back: Patterns,
     replaces: Patterns,
     leads: Patterns,
     requests: Patterns,
@@ -96,6 +99,19 @@ pub(super) fn languages_of(plain: &str) -> impl Iterator<Item = &'static Languag
     triggered.map(|one| one.language.get_or_init(|| Language::read(one.file)))
 }
 
+/// What a sentence that takes something back can take back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TakesBack {
+    /// What it speaks of, rules and facts: "forget what I said about".
+    Named,
+    /// The orders that it speaks of: "forget the rule about".
+    Orders,
+    /// Orders that it lifts without speaking of them: "you may … again".
+    Permits,
+    /// What the person said of themselves: "I am no longer".
+    OfPerson,
+}
+
 /// The words that say what a sentence is about, each by its stem.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Matter {
@@ -113,6 +129,19 @@ impl Matter {
         let is_empty = self.things.is_empty() && self.verbs.is_empty();
         !is_empty && self.things.is_subset(&other.things) && self.verbs.is_subset(&other.verbs)
     }
+
+    /// How many words that say what it is about another sentence shares.
+    pub(super) fn shared_things(&self, other: &Self) -> usize {
+        self.things.intersection(&other.things).count()
+    }
+
+    /// Whether more than half of another sentence's verbs are forms of its own. A sentence without verbs says nothing against it.
+    pub(super) fn shares_verbs_of(&self, other: &Self) -> bool {
+        let is_own = |verb: &&String| self.verbs.iter().any(|own| is_form_of(own, verb));
+        self.verbs.is_empty()
+            || other.verbs.is_empty()
+            || other.verbs.iter().filter(is_own).count() * 2 > other.verbs.len()
+    }
 }
 
 /// What the patterns of a language say about a sentence.
@@ -122,9 +151,8 @@ pub(super) struct Finding {
     pub(super) is_plain: bool,
     /// Whether it says something about the person, rather than what to do.
     pub(super) is_fact: bool,
-    pub(super) takes_back: bool,
-    /// Whether what it takes back is only what to do, and no fact about the person.
-    pub(super) takes_orders_back: bool,
+    /// What it takes back, if anything.
+    pub(super) takes_back: Option<TakesBack>,
     /// Whether what it takes back is replaced by itself.
     pub(super) replaces: bool,
     pub(super) leads_list: bool,
@@ -164,8 +192,14 @@ impl Language {
             plain: Patterns::new(&of("plain")),
             look_alikes: compile_any(&of("look-alikes")),
             no_rules: Patterns::new(&of("no rules")),
-            taken_back: Patterns::new(&of("taken back")),
-            orders_taken_back: Patterns::new(&of("orders taken back")),
+            taken_back: [
+                (TakesBack::Named, "taken back"),
+                (TakesBack::Orders, "orders taken back"),
+                (TakesBack::Permits, "permissions"),
+                (TakesBack::OfPerson, "facts taken back"),
+            ]
+            .map(|(what, section)| (what, Patterns::new(&of(section)))),
+            nothing_taken_back: Patterns::new(&of("nothing taken back")),
             replaces: Patterns::new(&of("replaces")),
             leads: Patterns::new(&of("leads")),
             requests: Patterns::new(&of("requests")),
@@ -200,16 +234,16 @@ impl Language {
         if is_question && !self.requests.is_match(&marked) {
             return Finding::default();
         }
-        let takes_facts_back = !is_question && self.taken_back.is_match(&marked);
-        let takes_orders_back = !is_question && self.orders_taken_back.is_match(&marked);
-        let takes_back = takes_facts_back || takes_orders_back;
+        let takes_back = match is_question {
+            true => None,
+            false => self.find_taken_back(&marked),
+        };
         let mut finding = Finding {
             takes_back,
-            takes_orders_back: !takes_facts_back,
             leads_list: text.ends_with(':') && self.leads.is_match(&marked),
             ..Finding::default()
         };
-        if takes_back {
+        if takes_back.is_some() {
             return finding;
         }
         // Something stands in the place of what only sounds like a rule: the words around it did not stand side by side.
@@ -235,6 +269,13 @@ impl Language {
         finding
     }
 
+    /// What a marked sentence takes back, if anything.
+    fn find_taken_back(&self, marked: &str) -> Option<TakesBack> {
+        let mut sections = self.taken_back.iter();
+        let (what, _) = sections.find(|(_, patterns)| patterns.is_match(marked))?;
+        (!self.nothing_taken_back.is_match(marked)).then_some(*what)
+    }
+
     /// A sentence with its beginnings of clauses and its words of classes marked.
     fn mark(&self, text: &str) -> String {
         let mut marks: Vec<(usize, char)> = Vec::new();
@@ -254,7 +295,10 @@ impl Language {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric());
         let mut matter = Matter::default();
         for word in words {
-            matter.is_negated |= self.negations.contains(word);
+            if self.negations.contains(word) {
+                matter.is_negated = true;
+                continue;
+            }
             let is_long = word.len() > 2 || word.starts_with(|c: char| c.is_ascii_digit());
             if is_long && !self.common_words.contains(word) {
                 let stem = stem_of(word);
@@ -277,6 +321,17 @@ fn stem_of(word: &str) -> String {
         _ => word,
     };
     word.chars().take(STEM).collect()
+}
+
+/// Whether two stems are of one verb: `use` and `using`, `uses` and `usar`.
+fn is_form_of(one: &str, other: &str) -> bool {
+    let root = |stem: &str| {
+        stem.trim_end_matches(['a', 'e', 'i', 'o', 'u'])
+            .len()
+            .max(2)
+    };
+    let shared = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b);
+    shared.count() >= root(one).min(root(other)).min(4)
 }
 
 fn replace_all(pattern: Option<&Regex>, text: &str, with: &str) -> String {
