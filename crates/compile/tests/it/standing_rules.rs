@@ -1,13 +1,18 @@
 //! Standing rules: in every payload once their messages are out of view, and nowhere twice.
 
-use contexture_catalogue::Catalogue;
+use std::sync::Arc;
+
+use contexture_catalogue::{Catalogue, Encoding};
 use contexture_compile::{
-    Clear, ClearPolicy, CompileInput, Compiled, Compiler, DocumentPlan, EpochReason, HistoryPolicy,
-    PathItem, Plan, RuleId, Scratch, StandingRulesPolicy, Target, TrimPolicy, Window, compile,
-    list_standing_rules,
+    Clear, ClearPolicy, CompileInput, Compiled, Compiler, Cover, DocumentPlan, EpochReason,
+    HistoryPolicy, Pass, PassPoint, PathItem, Plan, RuleId, Scratch, StandingRulesPolicy, Target,
+    TrimPolicy, ViewItem, Window, compile, list_standing_rules,
 };
 use contexture_condense::PreviewPolicy;
-use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Origin, Output, Role};
+use contexture_ir::{
+    Compaction, FunctionCall, FunctionCallOutput, Item, Message, Origin, Output, Part, Role,
+    TextPart,
+};
 use contexture_tokens::counter_for;
 use contexture_wire::Format;
 use serde_json::Value;
@@ -374,4 +379,68 @@ fn rules_without_room_are_named() {
         )
     );
     assert!(compiled.report.to_string().contains("without room: turn "));
+}
+
+/// A host's pass that masks a number in what people say.
+#[derive(Debug)]
+struct Masking(PassPoint);
+
+impl Pass for Masking {
+    fn name(&self) -> &str {
+        "masking"
+    }
+
+    fn point(&self) -> PassPoint {
+        self.0
+    }
+
+    fn transform_items(&self, mut items: Vec<ViewItem>) -> Vec<ViewItem> {
+        for one in &mut items {
+            let text = one.item.text();
+            if one.item.role() == Some(Role::User) && text.contains("7781") {
+                one.item = Arc::new(user(text.replace("7781", "[number]")));
+            }
+        }
+        items
+    }
+}
+
+#[test]
+fn what_a_pass_masks_is_quoted_masked() {
+    let mut items = history(20);
+    items[2] = user(format!("{RULE} My account number is 7781."));
+    let path = PathItem::from_items(items);
+    let compaction = Compaction {
+        summary: vec![Part::SummaryText(TextPart::new("A trip."))],
+        ..Compaction::default()
+    };
+    let mut covered = path.clone();
+    covered.push(PathItem::new(Item::from(compaction)));
+    let cover = Cover {
+        compaction: path.len(),
+        first: 1,
+        last: 60,
+    };
+    let request = small().build_request(Catalogue::builtin()).unwrap();
+    for point in [PassPoint::BeforeView, PassPoint::AfterView] {
+        for (path, covers) in [(&path, &[][..]), (&covered, &[cover][..])] {
+            let input = CompileInput {
+                path: path.into(),
+                covers,
+                dropped_rules: &[],
+                passes: &[&Masking(point)],
+                contributions: &[],
+                plan: &Plan::default(),
+                request: &request,
+                counter: counter_for(Encoding::O200kBase),
+                cancel: None,
+            };
+            let compiled = compile(&input, &mut Scratch::new()).unwrap();
+            let case = format!("{point:?}, {} covers", covers.len());
+            assert_eq!(times_in_view(&compiled, "7781"), 0, "{case}");
+            assert_eq!(times_in_view(&compiled, RULE), 1, "{case}");
+            let masked = "My account number is [number].";
+            assert_eq!(times_in_view(&compiled, masked), 1, "{case}");
+        }
+    }
 }
