@@ -119,6 +119,8 @@ pub(super) struct Matter {
     pub(super) things: BTreeSet<String>,
     /// Those that say what to do.
     pub(super) verbs: BTreeSet<String>,
+    /// The first of those.
+    first_verb: Option<String>,
     /// Whether a word turns it round: "not", "never", "only".
     pub(super) is_negated: bool,
 }
@@ -135,12 +137,13 @@ impl Matter {
         self.things.intersection(&other.things).count()
     }
 
-    /// Whether more than half of another sentence's verbs are forms of its own. A sentence without verbs says nothing against it.
-    pub(super) fn shares_verbs_of(&self, other: &Self) -> bool {
-        let is_own = |verb: &&String| self.verbs.iter().any(|own| is_form_of(own, verb));
-        self.verbs.is_empty()
-            || other.verbs.is_empty()
-            || other.verbs.iter().filter(is_own).count() * 2 > other.verbs.len()
+    /// Whether another sentence's first verb, which says what is to be done or not, is among its own. A sentence without verbs
+    /// says nothing against it.
+    pub(super) fn shares_verb_of(&self, other: &Self) -> bool {
+        let first = other.first_verb.as_deref();
+        first.is_none_or(|first| {
+            self.verbs.is_empty() || self.verbs.iter().any(|own| is_form_of(own, first))
+        })
     }
 }
 
@@ -151,6 +154,8 @@ pub(super) struct Finding {
     pub(super) is_plain: bool,
     /// Whether it says something about the person, rather than what to do.
     pub(super) is_fact: bool,
+    /// Whether it says what to do, whatever it says about the person beside that.
+    pub(super) is_order: bool,
     /// What it takes back, if anything.
     pub(super) takes_back: Option<TakesBack>,
     /// Whether what it takes back is replaced by itself.
@@ -253,8 +258,10 @@ impl Language {
             false => marked.clone(),
         };
         finding.is_fact = self.facts.is_match(&rest);
-        finding.is_strong = finding.is_fact || self.strong.is_match(&rest);
-        finding.is_plain = finding.is_strong || self.plain.is_match(&rest);
+        let is_strong_order = self.strong.is_match(&rest);
+        finding.is_order = is_strong_order || self.plain.is_match(&rest);
+        finding.is_strong = finding.is_fact || is_strong_order;
+        finding.is_plain = finding.is_fact || finding.is_order;
         // What is taken out may leave the beginning of a clause behind that nobody wrote.
         let rules = [&self.facts, &self.strong, &self.plain];
         let was_none = |text: &str| !rules.iter().any(|rule| rule.is_match(text));
@@ -262,6 +269,7 @@ impl Language {
             && (self.no_rules.is_match(&marked) || (has_look_alike && was_none(&marked)))
         {
             finding.is_fact = false;
+            finding.is_order = false;
             finding.is_strong = false;
             finding.is_plain = false;
         }
@@ -302,10 +310,12 @@ impl Language {
             let is_long = word.len() > 2 || word.starts_with(|c: char| c.is_ascii_digit());
             if is_long && !self.common_words.contains(word) {
                 let stem = stem_of(word);
-                match self.verbs.contains(&stem) {
-                    true => matter.verbs.insert(stem),
-                    false => matter.things.insert(stem),
-                };
+                if self.verbs.contains(&stem) {
+                    matter.first_verb.get_or_insert_with(|| stem.clone());
+                    matter.verbs.insert(stem);
+                } else {
+                    matter.things.insert(stem);
+                }
             }
         }
         matter

@@ -113,10 +113,10 @@ fn says_too(longer: &Statement, shorter: &Statement) -> bool {
 /// Whether a sentence takes a rule back: it can take such a rule back, and is about the same matter.
 ///
 /// The less expressly it speaks of a rule, the more of the words they share: all of its own for a fact, and for a permission more
-/// than half of both, as "you can book the hotel again" says nothing of "never book a hotel with stairs".
+/// than half of both and what is to be done, as "you can book a hotel again" says nothing of "never book a hotel with stairs".
 fn takes_back(sentence: &Statement, what: TakesBack, rule: &Statement) -> bool {
     let (own, about) = (&sentence.matter, &rule.matter);
-    if rule.is_fact {
+    if rule.is_fact && !rule.is_order {
         return matches!(what, TakesBack::Named | TakesBack::OfPerson) && own.is_within(about);
     }
     // If it has only words about what to do, it shares all of them; and a rule about something else than doing is not lifted by it.
@@ -129,11 +129,14 @@ fn takes_back(sentence: &Statement, what: TakesBack, rule: &Statement) -> bool {
             };
     }
     let shared = own.shared_things(about) * 2;
+    // Half will do where that is more than one word: a rule may give its reason.
+    let covers = shared > about.things.len() || (shared >= about.things.len() && shared > 2);
     shared > own.things.len()
         && match what {
-            TakesBack::Orders => true,
+            // What stands beside a fact is about more than itself.
+            TakesBack::Orders => covers || !rule.is_fact,
             TakesBack::Named => shared >= about.things.len(),
-            TakesBack::Permits => shared > about.things.len() && own.shares_verbs_of(about),
+            TakesBack::Permits => covers && own.shares_verb_of(about),
             TakesBack::OfPerson => {
                 rule.strength() == Some(RuleStrength::Wish) && shared > about.things.len()
             }

@@ -22,6 +22,8 @@ pub struct Statement {
     pub(super) matter: Matter,
     /// Whether it is a fact about the person, rather than what to do.
     pub(super) is_fact: bool,
+    /// Whether it says what to do, beside such a fact or alone.
+    pub(super) is_order: bool,
     /// What it takes back, if anything.
     pub(super) takes_back: Option<TakesBack>,
 }
@@ -128,6 +130,7 @@ fn add_statements(passage: &str, found: &mut Vec<Statement>) {
                 kind,
                 matter,
                 is_fact: finding.is_fact,
+                is_order: finding.is_order,
                 takes_back: match kind {
                     StatementKind::Rule(_) => None,
                     // What stands in the place of an order leaves facts alone.

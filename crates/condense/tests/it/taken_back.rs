@@ -207,6 +207,14 @@ fn a_permission_for_once_takes_nothing_back() {
 fn another_object_takes_nothing_back() {
     let check_allergy = |fact: &str, others: &[&str]| check_stays(fact, others);
     check_allergy(
+        "I am allergic to peanuts, so never suggest peanut butter.",
+        &[
+            "You may suggest butter again.",
+            "Forget the rule about butter.",
+            "Forget what I said about butter.",
+        ],
+    );
+    check_allergy(
         "I am allergic to peanuts.",
         &[
             "I'm not allergic to cats anymore.",
@@ -261,6 +269,7 @@ fn another_object_takes_nothing_back() {
             "I no longer want the flight.",
             "I changed my mind about the flight.",
             "You can look for a flight again.",
+            "You can book a flight again.",
         ],
     );
     check_stays(
@@ -351,6 +360,13 @@ fn words_that_say_nothing_take_nothing_back() {
 fn explicit_words_about_the_same_matter_take_back() {
     check(&["Never push to main.", "You can push to main again."], &[]);
     check(&["Never push to main.", "Forget the rule about main."], &[]);
+    check(
+        &[
+            "Never book a hotel with stairs, my wife uses a wheelchair.",
+            "You may book a hotel with stairs again, she walks now.",
+        ],
+        &[],
+    );
     check(
         &[
             "Always ask me before you book a flight.",
