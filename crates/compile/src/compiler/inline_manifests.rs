@@ -142,6 +142,7 @@ pub(crate) fn inline_manifests(
     path: &[PathItem],
     spans: &[InlineSpan],
     (request, row): (&CompileRequest, CallRow),
+    hints: &ToolHints,
     counter: &dyn TokenCounter,
 ) -> InlinedManifests {
     let mut inlined = InlinedManifests {
@@ -184,7 +185,6 @@ pub(crate) fn inline_manifests(
         })
         .collect()
     };
-    let hints = ToolHints::from_definitions(&request.tools);
     let most = manifests_limit(request);
     for (at, span) in spans.iter().enumerate() {
         let InlineSpan {
@@ -196,7 +196,7 @@ pub(crate) fn inline_manifests(
         let beside = of(&|at| at < made_at && view.contains(&at));
         let originals = of(&|at| (first..=last).contains(&at) && !view.contains(&at));
         // Identifiers that the model still sees elsewhere would be written twice.
-        let manifest = Manifest::from_items_with(&originals, &hints)
+        let manifest = Manifest::from_items_with(&originals, hints)
             .without_identifiers(&beside)
             .with_read_tool(has_read_tool(&request.tools).then_some(READ_TOOL));
         // Quoted beside it as long as they hold.

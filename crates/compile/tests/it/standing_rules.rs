@@ -58,7 +58,7 @@ fn history(turns: usize) -> Vec<Item> {
     items
 }
 
-fn targets() -> Vec<Target> {
+pub(crate) fn targets() -> Vec<Target> {
     vec![
         Target::openai_chat("gpt-4o"),
         Target::openai_responses("gpt-4.1"),
@@ -69,7 +69,7 @@ fn targets() -> Vec<Target> {
 }
 
 /// Every way in which a policy takes something out of view.
-fn policies() -> Vec<HistoryPolicy> {
+pub(crate) fn policies() -> Vec<HistoryPolicy> {
     let policy = HistoryPolicy::default;
     let clear = ClearPolicy {
         trigger: 30,
@@ -115,7 +115,7 @@ fn policies() -> Vec<HistoryPolicy> {
 }
 
 /// The texts of the user's messages of a payload, whatever its format.
-fn user_texts(compiled: &Compiled) -> Vec<String> {
+pub(crate) fn user_texts(compiled: &Compiled) -> Vec<String> {
     fn texts(value: &Value, out: &mut Vec<String>) {
         match value {
             Value::String(text) => out.push(text.clone()),
@@ -379,6 +379,50 @@ fn rules_without_room_are_named() {
         )
     );
     assert!(compiled.report.to_string().contains("without room: turn "));
+}
+
+/// A history of so many wishes, with an express rule before them, out of view in a window of 16,000 tokens.
+fn wishes(count: usize) -> Vec<Item> {
+    let mut items = vec![
+        user("Begin."),
+        assistant("Yes?"),
+        user(RULE),
+        assistant("Noted."),
+    ];
+    for number in 0..count {
+        items.push(user(format!(
+            "I prefer short answers about parcel number {number}, with its colour {number} and its weight."
+        )));
+        items.push(assistant("Noted."));
+    }
+    for number in 0..60 {
+        items.extend(long_turn(number));
+    }
+    items
+}
+
+#[test]
+fn rules_take_no_more_than_they_may_in_a_large_window() {
+    let path = PathItem::from_items(wishes(120));
+    for (window, most) in [(8_000, 1_000), (16_000, 1_500), (24_000, 1_500)] {
+        let target = small().window(window).reserve(500);
+        let compiled = compile_path(&path, &Plan::default(), &[], &target);
+        let standing = compiled.report.standing.unwrap();
+        assert!(standing.tokens <= most, "{window}: {}", standing.tokens);
+        // The room is used: another rule would not fit.
+        assert!(standing.tokens > most - 60, "{window}: {}", standing.tokens);
+        assert!(!standing.left_out.is_empty(), "{window}");
+    }
+}
+
+#[test]
+fn an_express_rule_goes_before_newer_wishes() {
+    let path = PathItem::from_items(wishes(120));
+    let compiled = compile_path(&path, &Plan::default(), &[], &small());
+    assert_eq!(times_in_view(&compiled, RULE), 1);
+    let standing = compiled.report.standing.unwrap();
+    assert_eq!(standing.shown.last().unwrap().turn, 2, "shown by age");
+    assert!(standing.left_out.iter().all(|rule| rule.turn > 2));
 }
 
 /// A host's pass that masks a number in what people say.

@@ -102,7 +102,7 @@ pub(crate) fn is_statement(sentence: &str) -> bool {
         let mut found = lower.match_indices(words);
         found.any(|(at, word)| begins_word(at) && (any_end || ends_word(at + word.len())))
     };
-    PERSON.iter().chain(FIRST_PERSON).any(|words| says(words))
+    PERSON.iter().chain(FIRST_PERSON).any(says)
 }
 
 /// Returns the sentences of a model that state a decision, in order.

@@ -5,7 +5,7 @@
 //! sentences that take a rule or a fact back, `orders taken back` of those that leave facts alone, `permissions` of those that lift
 //! an order without naming it, `facts taken back` of what is so no longer, and `nothing taken back` of what only sounds like one of
 //! these: what is allowed once, or no longer wanted. `replaces` are patterns of rules that take others back,
-//! `leads` of lines whose list entries are rules, `requests` of questions that are requests. `common words` say nothing about a
+//! `introductions` words behind which a person says their name, `leads` of lines whose list entries are rules, `requests` of questions that are requests. `common words` say nothing about a
 //! rule's matter, `negations` turn it round. `classes`, `lists` and `rewrites` keep the patterns short: the words of a class are
 //! marked in the sentence, so that a pattern needs no list of hundreds of verbs; `endings` may stand behind such a word.
 //!
@@ -39,6 +39,8 @@ pub(super) struct Language {
     replaces: Patterns,
     leads: Patterns,
     requests: Patterns,
+    /// Words by which a person says their name.
+    introductions: Vec<String>,
     common_words: BTreeSet<String>,
     negations: BTreeSet<String>,
     /// Stems of the verbs: they say what to do, and less about the matter than other words.
@@ -49,6 +51,11 @@ pub(super) struct Language {
 const LONGEST_SHORT_TRIGGER: usize = 6;
 /// Stands in a pattern for a space that need not be there, until spaces are replaced.
 const OPTIONAL_SPACE: &str = "\t";
+
+/// Words that may stand behind a name.
+const NAME_ENDS: &[&str] = &[
+    "and", "from", "und", "aus", "von", "y", "e", "de", "et", "-",
+];
 
 /// The files of all languages.
 const FILES: &[&str] = &[
@@ -208,6 +215,10 @@ impl Language {
             replaces: Patterns::new(&of("replaces")),
             leads: Patterns::new(&of("leads")),
             requests: Patterns::new(&of("requests")),
+            introductions: lines("introductions")
+                .iter()
+                .map(|line| plain_text(line))
+                .collect(),
             common_words: words("common words"),
             negations: words("negations"),
             verbs: classes.words_of("act").map(stem_of).collect(),
@@ -229,6 +240,28 @@ impl Language {
             }
         }
         text.trim().to_owned()
+    }
+
+    /// Whether a sentence begins with words by which a person says their name, and a name behind them: a word or more with a
+    /// capital, and then a mark, a joining word or nothing.
+    pub(super) fn introduces_person(&self, sentence: &str, plain: &str) -> bool {
+        let spaces = |words: &str| words.split_whitespace().count();
+        let words = self.introductions.iter().filter(|words| {
+            let rest = plain.strip_prefix(words.as_str());
+            rest.is_some_and(|rest| rest.starts_with(' '))
+        });
+        words.map(|words| spaces(words)).any(|led| {
+            let mut behind = sentence.split_whitespace().skip(led).peekable();
+            let mut names = 0;
+            while let Some(word) = behind.next_if(|word| is_name(word)) {
+                names += 1;
+                if word.ends_with([',', '.', '!']) {
+                    return true;
+                }
+            }
+            let next = behind.peek().copied();
+            names > 0 && next.is_none_or(|next| NAME_ENDS.contains(&next))
+        })
     }
 
     /// What a sentence in its plain form says about rules.
@@ -320,6 +353,15 @@ impl Language {
         }
         matter
     }
+}
+
+/// Whether a word may be a part of a name: a capital and small letters behind it.
+fn is_name(word: &str) -> bool {
+    let word = word.trim_end_matches([',', '.', '!']);
+    let mut letters = word.chars();
+    letters.next().is_some_and(char::is_uppercase)
+        && letters.clone().next().is_some()
+        && letters.all(|c| c.is_lowercase() || "-'’".contains(c))
 }
 
 /// The beginning of a word that its forms share: `answer` and `answering`, `antworte` and `antworten`.

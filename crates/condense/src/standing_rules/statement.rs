@@ -108,7 +108,10 @@ fn add_statements(passage: &str, found: &mut Vec<Statement>) {
         let mut strongest: Option<(StatementKind, Finding, Matter)> = None;
         let mut leads_list = false;
         for language in languages_of(&plain) {
-            let finding = language.classify(&plain);
+            let mut finding = language.classify(&plain);
+            if finding == Finding::default() && language.introduces_person(sentence.text, &plain) {
+                (finding.is_fact, finding.is_strong, finding.is_plain) = (true, true, true);
+            }
             leads_list |= finding.leads_list;
             if let Some(kind) = kind_of(finding)
                 && strongest
