@@ -44,12 +44,11 @@ pub fn compile_document(
     for contribution in request.contributions(&spec.capabilities, &renderer)? {
         compiler = compiler.with_contribution(contribution);
     }
-    let compacts = request
-        .policy
-        .as_ref()
-        .is_some_and(|policy| policy.compact.is_some());
-    if compacts {
-        compiler = compiler.with_manifests();
+    if let Some(policy) = request.policy.as_ref()
+        && policy.compact.is_some()
+    {
+        let hints = policy.tools.tool_hints();
+        compiler = compiler.with_manifests().with_tool_hints(hints);
     }
     let mut plan = asked
         .plan

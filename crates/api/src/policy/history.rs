@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use contexture::compile::{Clear, ClearPolicy, HistoryPolicy, StandingRulesPolicy, Window};
-use contexture::engine::{BackgroundSummary, PrepareOptions, Strategy, Trigger};
+use contexture::engine::{BackgroundSummary, CompactOptions, PrepareOptions, Strategy, Trigger};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -95,7 +95,7 @@ impl ClearConfig {
     expecting = "compact = \"manifest\" or \"summary\""
 )]
 pub enum CompactConfig {
-    /// Its files, commands, errors, identifiers and numbers; no model is asked.
+    /// What its users said, the calls that changed something, open tasks, errors, files, identifiers and numbers; no model is asked.
     Manifest,
     /// The same behind a summary that a model writes in the background, before it is needed. Only the proxy asks one; elsewhere, and
     /// where none is ready, the manifest stands alone.
@@ -163,6 +163,10 @@ impl PolicyConfig {
         Some(PrepareOptions {
             trigger: Trigger::Overflow,
             strategies: summary.into_iter().chain([Strategy::Manifest]).collect(),
+            compact: CompactOptions {
+                tool_hints: self.tools.tool_hints(),
+                ..CompactOptions::default()
+            },
             ..PrepareOptions::default()
         })
     }

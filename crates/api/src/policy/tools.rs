@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use contexture::compile::compaction::{CallEffect, ToolHints};
 use contexture::ir::{Item, Transcript};
 use contexture::tools::Pattern;
 use schemars::JsonSchema;
@@ -29,6 +30,11 @@ pub struct ToolsConfig {
     /// Of more functions than this only so many, those that fit best what the user says first; they stay for the
     /// whole conversation. Those that were called stay too, and providers' own tools. Default: all.
     pub select: Option<usize>,
+    /// Names of tools whose calls change nothing, whatever their names and annotations say. What stands for old history leaves
+    /// out what only read. Default: none.
+    pub reads: BTreeSet<String>,
+    /// Names of tools whose calls change something, which what stands for old history names one by one. Default: none.
+    pub changes: BTreeSet<String>,
     /// What else `allow` lists, of policies that hold as well: a tool has to be allowed by each.
     #[serde(skip)]
     also_allow: Vec<BTreeSet<Pattern>>,
@@ -78,7 +84,24 @@ impl ToolsConfig {
             also_allow: allow.chain(others).cloned().collect(),
             deny: &self.deny | &other.deny,
             select: self.select,
+            reads: &self.reads | &other.reads,
+            changes: &self.changes | &other.changes,
         }
+    }
+
+    /// Returns what it says of the effects of tools: what is in both lists changes something.
+    #[must_use]
+    pub fn tool_hints(&self) -> ToolHints {
+        let effects = [
+            (&self.reads, CallEffect::Reads),
+            (&self.changes, CallEffect::Changes),
+        ];
+        let named = effects
+            .iter()
+            .flat_map(|(names, effect)| names.iter().map(move |name| (name, *effect)));
+        named.fold(ToolHints::default(), |hints, (name, effect)| {
+            hints.with_effect(name, effect)
+        })
     }
 
     /// Returns whether every tool may be offered.

@@ -178,7 +178,8 @@ impl CompileSettings {
         let catalogue = self.catalogue();
         let mut compiler = Compiler::new(&catalogue);
         if self.policy.compact.is_some() {
-            compiler = compiler.with_manifests();
+            let hints = self.policy.tools.tool_hints();
+            compiler = compiler.with_manifests().with_tool_hints(hints);
         }
         if !transcript.instructions.is_empty() {
             let content = Content::Instructions(transcript.instructions.clone());

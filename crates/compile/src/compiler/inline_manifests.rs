@@ -16,7 +16,7 @@ use crate::compaction_schedule::{
     MANIFEST_PERCENT, StandingCompaction, absorbed_count, gains_enough, manifest_budget,
 };
 use crate::history::{ActiveCovers, COVERS};
-use crate::input::{CompileRequest, Cover, PathItem};
+use crate::input::{CompileRequest, Cover, PathItem, StandingRulesPolicy};
 use contexture_report::{OmitReason, Omitted};
 use serde::{Deserialize, Serialize};
 
@@ -142,6 +142,7 @@ pub(crate) fn inline_manifests(
     path: &[PathItem],
     spans: &[InlineSpan],
     (request, row): (&CompileRequest, CallRow),
+    hints: &ToolHints,
     counter: &dyn TokenCounter,
 ) -> InlinedManifests {
     let mut inlined = InlinedManifests {
@@ -184,7 +185,6 @@ pub(crate) fn inline_manifests(
         })
         .collect()
     };
-    let hints = ToolHints::from_definitions(&request.tools);
     let most = manifests_limit(request);
     for (at, span) in spans.iter().enumerate() {
         let InlineSpan {
@@ -196,9 +196,14 @@ pub(crate) fn inline_manifests(
         let beside = of(&|at| at < made_at && view.contains(&at));
         let originals = of(&|at| (first..=last).contains(&at) && !view.contains(&at));
         // Identifiers that the model still sees elsewhere would be written twice.
-        let manifest = Manifest::from_items_with(&originals, &hints)
+        let manifest = Manifest::from_items_with(&originals, hints)
             .without_identifiers(&beside)
             .with_read_tool(has_read_tool(&request.tools).then_some(READ_TOOL));
+        // Quoted beside it as long as they hold.
+        let manifest = match request.history.standing_rules {
+            StandingRulesPolicy::Keep => manifest.without_rules(),
+            StandingRulesPolicy::Off => manifest,
+        };
         let covered = weigh_up_to(&originals, most.saturating_mul(4), counter);
         let left = most.saturating_sub(inlined.tokens.iter().sum());
         let budget = match row {

@@ -14,6 +14,7 @@ use crate::compiler::target::Target;
 use crate::error::{CompileError, Refusal};
 use crate::input::{CalibratedRange, CompileInput, CompileRequest, Contribution, PathItem};
 use crate::pipeline::{Compiled, Scratch, compile};
+use contexture_condense::ToolHints;
 use contexture_report::{OmitReason, Omitted};
 
 /// Compiles lists of items, without a store: each for itself, or as the next of a row of calls.
@@ -39,6 +40,7 @@ pub struct Compiler<'a> {
     counter: Option<&'a dyn TokenCounter>,
     narrowing: Option<CalibratedRange>,
     manifests: bool,
+    tool_hints: ToolHints,
     cancel: Option<&'a Cancel>,
 }
 
@@ -65,13 +67,14 @@ impl<'a> Compiler<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub const fn new(catalogue: &'a Catalogue) -> Self {
+    pub fn new(catalogue: &'a Catalogue) -> Self {
         Self {
             catalogue,
             contributions: Vec::new(),
             counter: None,
             narrowing: None,
             manifests: false,
+            tool_hints: ToolHints::default(),
             cancel: None,
         }
     }
@@ -103,6 +106,23 @@ impl<'a> Compiler<'a> {
     #[must_use]
     pub const fn with_manifests(mut self) -> Self {
         self.manifests = true;
+        self
+    }
+
+    /// Says which tools only read and which change something, beside their names and annotations: manifests name the calls that
+    /// changed something. Default: nothing.
+    ///
+    /// ```
+    /// use contexture_compile::compaction::{CallEffect, ToolHints};
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Compiler;
+    ///
+    /// let hints = ToolHints::default().with_effect("check_basket", CallEffect::Changes);
+    /// let compiler = Compiler::new(Catalogue::builtin()).with_manifests().with_tool_hints(hints);
+    /// ```
+    #[must_use]
+    pub fn with_tool_hints(mut self, hints: ToolHints) -> Self {
+        self.tool_hints = hints;
         self
     }
 
@@ -331,7 +351,8 @@ impl<'a> Compiler<'a> {
             true => plan.spans_on(&path),
             false => Vec::new(),
         };
-        let standing = inline_manifests(&path, &before, (&request, row), counter);
+        let hints = ToolHints::from_definitions(&request.tools).overridden_by(&self.tool_hints);
+        let standing = inline_manifests(&path, &before, (&request, row), &hints, counter);
         let mut compiled = run(&request, &standing);
         let begins = match &compiled {
             Ok(compiled) => compiled.report.epoch.opened,
@@ -361,7 +382,7 @@ impl<'a> Compiler<'a> {
             if next == spans {
                 break;
             }
-            let inlined = inline_manifests(&path, &next, (&request, row), counter);
+            let inlined = inline_manifests(&path, &next, (&request, row), &hints, counter);
             // A manifest for which there is no room is none.
             let again = match run(&request, &inlined) {
                 Ok(again) => again,

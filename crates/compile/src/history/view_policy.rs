@@ -3,6 +3,8 @@
 //!
 //! Not here: where the history is cut, which depends on what the rest of the request leaves.
 
+use std::collections::BTreeSet;
+
 use contexture_condense::{PreviewPolicy, Previewer, Previewing};
 use contexture_ir::{Cancel, ContentHash, Item};
 use contexture_prompt_cache::{EditedThinking, Rates, ThinkingFrontier};
@@ -128,10 +130,11 @@ impl ViewPolicy {
         let (entries, left_out) = run_host_passes(entries, asked.passes, PassPoint::BeforeView);
         hidden.extend(left_out);
         Cancel::check_optional(asked.cancel)?;
-        let mut statements = match self.standing_rules {
+        let statements = match self.standing_rules {
             StandingRulesPolicy::Keep => find_item_statements(&entries, memo),
             StandingRulesPolicy::Off => Vec::new(),
         };
+        let said = entries_to_transform(&entries, &statements, asked.passes);
         let (mut entries, covered) =
             // Covers before clearing: what a compaction stands for needs no placeholder.
             apply_covers(entries, &self.active_covers, lowerer.dialect().format);
@@ -162,9 +165,12 @@ impl ViewPolicy {
         }
         Cancel::check_optional(asked.cancel)?;
         let (entries, left_out) = run_host_passes(entries, asked.passes, PassPoint::AfterView);
-        // What a pass takes away must not be quoted.
-        statements.retain(|one| !left_out.iter().any(|(index, _)| *index == one.index));
         hidden.extend(left_out);
+        // What a pass takes away or rewrites must not be quoted as it was.
+        let statements = match said.is_empty() {
+            true => statements,
+            false => find_item_statements(&transform_said(said, &entries, asked.passes), memo),
+        };
         Ok(BuiltView {
             entries,
             hidden,
@@ -234,6 +240,43 @@ impl ViewPolicy {
         // Without covers there is nothing to identify, and the plan holds no hash.
         (!bytes.is_empty()).then(|| ContentHash::of(&bytes))
     }
+}
+
+/// The entries in which persons say something about rules, if passes of the host's come after the view.
+fn entries_to_transform(
+    entries: &[ViewEntry],
+    statements: &[ItemStatements],
+    passes: &[&dyn Pass],
+) -> Vec<ViewEntry> {
+    if !passes
+        .iter()
+        .any(|pass| pass.point() == PassPoint::AfterView)
+    {
+        return Vec::new();
+    }
+    let said: BTreeSet<usize> = statements.iter().map(|one| one.index).collect();
+    let is_said = |entry: &&ViewEntry| entry.source.is_some_and(|source| said.contains(&source));
+    entries.iter().filter(is_said).cloned().collect()
+}
+
+/// What the passes of the host's leave of entries: of those in view what they made of them there; the others, which stand in no
+/// view, are given to the passes by themselves.
+fn transform_said(
+    said: Vec<ViewEntry>,
+    view: &[ViewEntry],
+    passes: &[&dyn Pass],
+) -> Vec<ViewEntry> {
+    let sources: BTreeSet<Option<usize>> = said.iter().map(|entry| entry.source).collect();
+    let shown = view.iter().filter(|entry| sources.contains(&entry.source));
+    let mut left: Vec<ViewEntry> = shown.cloned().collect();
+    let shown: BTreeSet<Option<usize>> = left.iter().map(|entry| entry.source).collect();
+    let (others, _): (Vec<_>, Vec<_>) = said
+        .into_iter()
+        .partition(|entry| !shown.contains(&entry.source));
+    let (others, _) = run_host_passes(others, passes, PassPoint::AfterView);
+    left.extend(others);
+    left.sort_by_key(|entry| entry.source);
+    left
 }
 
 /// Whether a frontier is of this path.

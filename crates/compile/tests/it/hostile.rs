@@ -669,8 +669,8 @@ fn hostile_histories_part_into_a_cache_object_and_the_rest() {
     assert!(used.get() > 50, "{} objects were used", used.get());
 }
 
-/// What makes random values: others in each run, unless `CONTEXTURE_TEST_SEED` says which. The seed is printed.
-fn seeded(part: u8, cases: u32) -> TestRunner {
+/// Another seed in each run, unless `CONTEXTURE_TEST_SEED` says which. It is printed.
+pub(crate) fn seed() -> u64 {
     let given = std::env::var("CONTEXTURE_TEST_SEED");
     let seed = given.map_or_else(
         |_| std::hash::RandomState::new().hash_one(std::process::id()),
@@ -680,6 +680,12 @@ fn seeded(part: u8, cases: u32) -> TestRunner {
     {
         eprintln!("CONTEXTURE_TEST_SEED={seed}");
     }
+    seed
+}
+
+/// What makes random values.
+fn seeded(part: u8, cases: u32) -> TestRunner {
+    let seed = seed();
     let mut bytes = [part; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let config = ProptestConfig {

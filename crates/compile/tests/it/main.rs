@@ -25,6 +25,7 @@ mod native;
 mod never_worse;
 mod next_call;
 mod old_history;
+mod planted_rules;
 mod previews;
 mod provider_rules;
 mod readings;

@@ -1,13 +1,18 @@
 //! Standing rules: in every payload once their messages are out of view, and nowhere twice.
 
-use contexture_catalogue::Catalogue;
+use std::sync::Arc;
+
+use contexture_catalogue::{Catalogue, Encoding};
 use contexture_compile::{
-    Clear, ClearPolicy, CompileInput, Compiled, Compiler, DocumentPlan, EpochReason, HistoryPolicy,
-    PathItem, Plan, RuleId, Scratch, StandingRulesPolicy, Target, TrimPolicy, Window, compile,
-    list_standing_rules,
+    Clear, ClearPolicy, CompileInput, Compiled, Compiler, Cover, DocumentPlan, EpochReason,
+    HistoryPolicy, Pass, PassPoint, PathItem, Plan, RuleId, Scratch, StandingRulesPolicy, Target,
+    TrimPolicy, ViewItem, Window, compile, list_standing_rules,
 };
 use contexture_condense::PreviewPolicy;
-use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Origin, Output, Role};
+use contexture_ir::{
+    Compaction, FunctionCall, FunctionCallOutput, Item, Message, Origin, Output, Part, Role,
+    TextPart,
+};
 use contexture_tokens::counter_for;
 use contexture_wire::Format;
 use serde_json::Value;
@@ -53,7 +58,7 @@ fn history(turns: usize) -> Vec<Item> {
     items
 }
 
-fn targets() -> Vec<Target> {
+pub(crate) fn targets() -> Vec<Target> {
     vec![
         Target::openai_chat("gpt-4o"),
         Target::openai_responses("gpt-4.1"),
@@ -64,7 +69,7 @@ fn targets() -> Vec<Target> {
 }
 
 /// Every way in which a policy takes something out of view.
-fn policies() -> Vec<HistoryPolicy> {
+pub(crate) fn policies() -> Vec<HistoryPolicy> {
     let policy = HistoryPolicy::default;
     let clear = ClearPolicy {
         trigger: 30,
@@ -110,7 +115,7 @@ fn policies() -> Vec<HistoryPolicy> {
 }
 
 /// The texts of the user's messages of a payload, whatever its format.
-fn user_texts(compiled: &Compiled) -> Vec<String> {
+pub(crate) fn user_texts(compiled: &Compiled) -> Vec<String> {
     fn texts(value: &Value, out: &mut Vec<String>) {
         match value {
             Value::String(text) => out.push(text.clone()),
@@ -374,4 +379,112 @@ fn rules_without_room_are_named() {
         )
     );
     assert!(compiled.report.to_string().contains("without room: turn "));
+}
+
+/// A history of so many wishes, with an express rule before them, out of view in a window of 16,000 tokens.
+fn wishes(count: usize) -> Vec<Item> {
+    let mut items = vec![
+        user("Begin."),
+        assistant("Yes?"),
+        user(RULE),
+        assistant("Noted."),
+    ];
+    for number in 0..count {
+        items.push(user(format!(
+            "I prefer short answers about parcel number {number}, with its colour {number} and its weight."
+        )));
+        items.push(assistant("Noted."));
+    }
+    for number in 0..60 {
+        items.extend(long_turn(number));
+    }
+    items
+}
+
+#[test]
+fn rules_take_no_more_than_they_may_in_a_large_window() {
+    let path = PathItem::from_items(wishes(120));
+    for (window, most) in [(8_000, 1_000), (16_000, 1_500), (24_000, 1_500)] {
+        let target = small().window(window).reserve(500);
+        let compiled = compile_path(&path, &Plan::default(), &[], &target);
+        let standing = compiled.report.standing.unwrap();
+        assert!(standing.tokens <= most, "{window}: {}", standing.tokens);
+        // The room is used: another rule would not fit.
+        assert!(standing.tokens > most - 60, "{window}: {}", standing.tokens);
+        assert!(!standing.left_out.is_empty(), "{window}");
+    }
+}
+
+#[test]
+fn an_express_rule_goes_before_newer_wishes() {
+    let path = PathItem::from_items(wishes(120));
+    let compiled = compile_path(&path, &Plan::default(), &[], &small());
+    assert_eq!(times_in_view(&compiled, RULE), 1);
+    let standing = compiled.report.standing.unwrap();
+    assert_eq!(standing.shown.last().unwrap().turn, 2, "shown by age");
+    assert!(standing.left_out.iter().all(|rule| rule.turn > 2));
+}
+
+/// A host's pass that masks a number in what people say.
+#[derive(Debug)]
+struct Masking(PassPoint);
+
+impl Pass for Masking {
+    fn name(&self) -> &str {
+        "masking"
+    }
+
+    fn point(&self) -> PassPoint {
+        self.0
+    }
+
+    fn transform_items(&self, mut items: Vec<ViewItem>) -> Vec<ViewItem> {
+        for one in &mut items {
+            let text = one.item.text();
+            if one.item.role() == Some(Role::User) && text.contains("7781") {
+                one.item = Arc::new(user(text.replace("7781", "0000")));
+            }
+        }
+        items
+    }
+}
+
+#[test]
+fn what_a_pass_masks_is_quoted_masked() {
+    let mut items = history(20);
+    items[2] = user(format!("{RULE} My account number is 7781."));
+    let path = PathItem::from_items(items);
+    let compaction = Compaction {
+        summary: vec![Part::SummaryText(TextPart::new("A trip."))],
+        ..Compaction::default()
+    };
+    let mut covered = path.clone();
+    covered.push(PathItem::new(Item::from(compaction)));
+    let cover = Cover {
+        compaction: path.len(),
+        first: 1,
+        last: 60,
+    };
+    let request = small().build_request(Catalogue::builtin()).unwrap();
+    for point in [PassPoint::BeforeView, PassPoint::AfterView] {
+        for (path, covers) in [(&path, &[][..]), (&covered, &[cover][..])] {
+            let input = CompileInput {
+                path: path.into(),
+                covers,
+                dropped_rules: &[],
+                passes: &[&Masking(point)],
+                contributions: &[],
+                plan: &Plan::default(),
+                request: &request,
+                counter: counter_for(Encoding::O200kBase),
+                cancel: None,
+            };
+            let compiled = compile(&input, &mut Scratch::new()).unwrap();
+            let case = format!("{point:?}, {} covers", covers.len());
+            assert_eq!(times_in_view(&compiled, "7781"), 0, "{case}");
+            assert_eq!(times_in_view(&compiled, RULE), 1, "{case}");
+            let masked = "My account number is 0000.";
+            assert_eq!(times_in_view(&compiled, masked), 1, "{case}");
+        }
+    }
 }

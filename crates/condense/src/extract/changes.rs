@@ -1,198 +1,14 @@
-//! What a call did: whether it changed something, with which key arguments, which ids it returned, and whether it
-//! succeeded.
+//! What a call did: by which key arguments it is known, which ids it returned, and whether it succeeded.
 //!
-//! Whether a call changed something is decided by what the host says of its tool, else by the tool's annotations, else by
-//! the verb of its name. A tool whose name tells neither is taken to change something: a change that is named needlessly
-//! costs a line, one that is forgotten may be done twice.
-//!
-//! Not here: how many changes a manifest names (`manifest`).
+//! Not here: whether it changed something (`call_effect`), and how many changes a manifest names (`manifest`).
 
-use std::collections::BTreeMap;
-
-use contexture_ir::{Fields, FunctionCall, FunctionCallOutput, ToolDefinition, quote_json};
+use contexture_ir::{Fields, FunctionCall, quote_json};
 use contexture_text::fact_words::{FactKind, extract_facts};
 use contexture_text::{one_line, one_line_title, shorten_line};
 use serde_json::value::RawValue;
 
 use crate::extract::errors;
-use crate::extract::shell;
 use crate::extract::tool_effects::{ToolEffects, split_identifier};
-
-/// Whether calls of a tool change anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CallEffect {
-    /// They only read.
-    Reads,
-    /// They change something.
-    Changes,
-}
-
-/// What is known of tools beside their names. Default: nothing.
-///
-/// ```
-/// use contexture_condense::{CallEffect, ToolHints};
-///
-/// let hints = ToolHints::default().with_effect("sync_calendar", CallEffect::Reads);
-/// assert_eq!(hints.effect_of("sync_calendar"), Some(CallEffect::Reads));
-/// assert_eq!(hints.effect_of("book_flight"), None);
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToolHints {
-    effects: BTreeMap<String, CallEffect>,
-}
-
-impl ToolHints {
-    /// Reads the annotations of tools, as the Model Context Protocol has them: `readOnlyHint` and `destructiveHint`.
-    #[must_use]
-    pub fn from_definitions(tools: &[ToolDefinition]) -> Self {
-        let known = tools.iter().filter_map(|tool| {
-            let ToolDefinition::Function(function) = tool else {
-                return None;
-            };
-            let annotations = function.extra.get("annotations")?.fields()?;
-            let says = |name: &str| annotations.get(&[name]).map(RawValue::get) == Some("true");
-            // Both at once contradict each other: in doubt it changes something.
-            let effect = match (says("readOnlyHint"), says("destructiveHint")) {
-                (_, true) => CallEffect::Changes,
-                (true, false) => CallEffect::Reads,
-                (false, false) => return None,
-            };
-            Some((function.name.clone(), effect))
-        });
-        Self {
-            effects: known.collect(),
-        }
-    }
-
-    /// Says what calls of a tool do, whatever its name and annotations say.
-    #[must_use]
-    pub fn with_effect(mut self, tool: impl Into<String>, effect: CallEffect) -> Self {
-        self.effects.insert(tool.into(), effect);
-        self
-    }
-
-    /// Adds what others say, whose word wins.
-    #[must_use]
-    pub fn overridden_by(mut self, others: &Self) -> Self {
-        let others = others.effects.iter();
-        self.effects
-            .extend(others.map(|(tool, effect)| (tool.clone(), *effect)));
-        self
-    }
-
-    /// Returns what is known of a tool; `None`: nothing.
-    #[must_use]
-    pub fn effect_of(&self, tool: &str) -> Option<CallEffect> {
-        self.effects.get(tool).copied()
-    }
-}
-
-/// First words of names of tools that only read.
-const READING: &[&str] = &[
-    "analyze",
-    "ask",
-    "browse",
-    "calculate",
-    "calc",
-    "cat",
-    "check",
-    "compare",
-    "compute",
-    "count",
-    "describe",
-    "diff",
-    "estimate",
-    "evaluate",
-    "examine",
-    "explain",
-    "explore",
-    "fetch",
-    "find",
-    "get",
-    "glob",
-    "goto",
-    "grep",
-    "has",
-    "head",
-    "help",
-    "info",
-    "inspect",
-    "is",
-    "list",
-    "load",
-    "locate",
-    "lookup",
-    "look",
-    "ls",
-    "measure",
-    "open",
-    "peek",
-    "ping",
-    "plan",
-    "preview",
-    "query",
-    "read",
-    "recall",
-    "reason",
-    "retrieve",
-    "scan",
-    "scroll",
-    "search",
-    "see",
-    "show",
-    "stat",
-    "status",
-    "summarize",
-    "tail",
-    "think",
-    "translate",
-    "validate",
-    "verify",
-    "view",
-    "wait",
-    "web_search",
-    "websearch",
-    "webfetch",
-];
-
-/// Words that make a tool one that changes something, wherever they stand in its name: `get_or_create_user`.
-const CHANGING: &[&str] = &[
-    "add", "apply", "approve", "assign", "book", "buy", "cancel", "charge", "close", "commit",
-    "create", "delete", "deploy", "edit", "execute", "insert", "merge", "modify", "move", "order",
-    "pay", "post", "publish", "purchase", "push", "put", "refund", "remove", "rename", "replace",
-    "reserve", "reset", "revoke", "run", "save", "send", "set", "start", "stop", "submit",
-    "update", "upload", "upsert", "write",
-];
-
-/// Nouns that some of those words are: `get_order_details` and `list_run_logs` read.
-const NOUNS: &[&str] = &["commit", "merge", "order", "post", "run", "set"];
-
-/// Verbs of tools that change nothing but the files they are given.
-const FILE_VERBS: &[&str] = &[
-    "append",
-    "apply",
-    "create",
-    "delete",
-    "edit",
-    "insert",
-    "modify",
-    "move",
-    "multiedit",
-    "notebookedit",
-    "overwrite",
-    "patch",
-    "remove",
-    "rename",
-    "replace",
-    "rm",
-    "save",
-    "str",
-    "touch",
-    "undo",
-    "unlink",
-    "update",
-    "write",
-];
 
 /// What became of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -216,45 +32,6 @@ const IDS: usize = 3;
 const LOOKED_AT: usize = 256;
 /// How deep values are looked for.
 const DEPTH: usize = 3;
-
-/// Whether a call changed something that no list of its own tells: changed files have one, and tasks.
-pub(crate) fn is_change(call: &FunctionCall, effects: &ToolEffects, hints: &ToolHints) -> bool {
-    match hints.effect_of(&call.name) {
-        Some(CallEffect::Reads) => return false,
-        Some(CallEffect::Changes) => return !edits_files(call, effects),
-        None => {}
-    }
-    match &effects.command {
-        Some(command) => !shell::is_read_only(command),
-        None if effects.tasks.is_some() => false,
-        None => changes_by_name(&call.name) && !edits_files(call, effects),
-    }
-}
-
-/// Whether all that a call changes is files that it names.
-fn edits_files(call: &FunctionCall, effects: &ToolEffects) -> bool {
-    let is_verb = |word: &String| FILE_VERBS.contains(&word.as_str());
-    !effects.files.is_empty() && split_identifier(own_name(&call.name)).iter().any(is_verb)
-}
-
-/// Decides by the words of a tool's name.
-fn changes_by_name(name: &str) -> bool {
-    let words = split_identifier(own_name(name));
-    let Some((first, rest)) = words.split_first() else {
-        return true;
-    };
-    let changes = |word: &String| {
-        let word = word.as_str();
-        CHANGING.contains(&word) && !NOUNS.contains(&word)
-    };
-    !READING.contains(&first.as_str()) || rest.iter().any(changes)
-}
-
-/// The name of a tool without that of its server: `mcp__github__create_issue`, `files.read`.
-fn own_name(name: &str) -> &str {
-    let behind_server = name.rsplit("__").next().unwrap_or(name);
-    behind_server.rsplit(['.', '/', ':']).next().unwrap_or(name)
-}
 
 /// What identifies a call among others of its tool: its command, or the arguments that tell most.
 pub(crate) fn key_arguments(call: &FunctionCall, effects: &ToolEffects) -> String {
@@ -431,7 +208,7 @@ fn is_id_name(name: &str) -> bool {
 }
 
 /// Decides whether a call succeeded, by what its output reports.
-pub(crate) fn outcome_of(output: &FunctionCallOutput, text: &str, is_command: bool) -> Outcome {
+pub(crate) fn outcome_of(is_error: bool, text: &str, is_command: bool) -> Outcome {
     let text = text.trim();
     if is_command && let Some(code) = errors::exit_code(text) {
         return match code {
@@ -440,12 +217,10 @@ pub(crate) fn outcome_of(output: &FunctionCallOutput, text: &str, is_command: bo
         };
     }
     let reason = reported_failure(text);
-    match (output.is_error, reason) {
-        (Some(true), reason) => {
-            Outcome::Failed(reason.unwrap_or_else(|| one_line_title(text, REASON)))
-        }
-        (_, Some(reason)) => Outcome::Failed(reason),
-        _ => Outcome::Succeeded,
+    match reason {
+        Some(reason) => Outcome::Failed(reason),
+        None if is_error => Outcome::Failed(one_line_title(text, REASON)),
+        None => Outcome::Succeeded,
     }
 }
 
@@ -466,10 +241,13 @@ fn reported_failure(text: &str) -> Option<String> {
         "access denied",
     ];
     let Ok(fields) = Fields::parse(text) else {
+        // A tool may return its sentence as JSON.
+        let said: Option<String> = serde_json::from_str(text).ok();
+        let text = said.as_deref().unwrap_or(text);
         let beginning: String = text.chars().take(24).collect();
         let beginning = beginning.to_lowercase();
         let is_failure = BEGINNINGS.iter().any(|word| beginning.starts_with(word));
-        return is_failure.then(|| one_line_title(text, REASON));
+        return (is_failure || refuses(text)).then(|| one_line_title(text, REASON));
     };
     let raw = |name: &str| fields.get(&[name]).map(RawValue::get);
     let word = |name: &str| raw(name).map(|value| value.trim_matches('"').to_lowercase());
@@ -484,8 +262,22 @@ fn reported_failure(text: &str) -> Option<String> {
         .filter(|value| !is_empty(value));
     let denies = |name: &str| word(name).as_deref() == Some("false");
     let status = word("status");
-    let failed = ["error", "failed", "failure", "denied", "rejected"];
+    let failed = [
+        "error",
+        "failed",
+        "failure",
+        "denied",
+        "rejected",
+        "declined",
+        "not_found",
+    ];
+    // Codes of HTTP.
+    let has_code = ["status", "code", "statusCode", "status_code"]
+        .iter()
+        .filter_map(|name| word(name)?.parse::<u16>().ok())
+        .any(|code| (400..600).contains(&code));
     let is_failure = error.is_some()
+        || has_code
         || denies("success")
         || denies("ok")
         || ["isError", "is_error"]
@@ -507,85 +299,55 @@ fn reported_failure(text: &str) -> Option<String> {
     is_failure.then(reason)
 }
 
+/// Whether the first clause of a text says that nothing came of the call: "Reservation not found", "Booking rejected: …".
+fn refuses(text: &str) -> bool {
+    /// Longest clause that says no more than that, in bytes.
+    const CLAUSE: usize = 80;
+    const REFUSALS: [&str; 16] = [
+        "not found",
+        "rejected",
+        "declined",
+        "denied",
+        "refused",
+        "failed",
+        "not allowed",
+        "not permitted",
+        "not available",
+        "unavailable",
+        "does not exist",
+        "doesn't exist",
+        "forbidden",
+        "unauthorized",
+        "timed out",
+        "no such",
+    ];
+    const SUCCESSES: [&str; 10] = [
+        "0 ",
+        "no error",
+        "none",
+        "success",
+        "booked",
+        "created",
+        "updated",
+        "confirmed",
+        "sent",
+        "done",
+    ];
+    let clause = text
+        .split(['.', ':', ';', ',', '!', '\n'])
+        .next()
+        .unwrap_or_default();
+    let clause = clause.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|words| clause.contains(words));
+    clause.len() <= CLAUSE && says(&REFUSALS) && !says(&SUCCESSES)
+}
+
 #[cfg(test)]
 mod tests {
-    use contexture_ir::{FunctionTool, Output, Raw};
-
     use super::*;
 
     fn call(name: &str, arguments: &str) -> FunctionCall {
         FunctionCall::new("c", name, arguments)
-    }
-
-    fn is_named_change(name: &str, arguments: &str, hints: &ToolHints) -> bool {
-        let call = call(name, arguments);
-        super::is_change(&call, &ToolEffects::of_call(&call), hints)
-    }
-
-    #[test]
-    fn what_changes_something_is_told_by_name() {
-        for (name, expected) in [
-            ("book_reservation", true),
-            ("mcp__github__create_issue", true),
-            ("mcp__github__get_issue", false),
-            ("getOrCreateUser", true),
-            ("get_order_details", false),
-            ("list_commits", false),
-            ("search_direct_flight", false),
-            ("calculate", false),
-            ("think", false),
-            ("transfer_to_human_agents", true),
-            ("files.read", false),
-            ("frobnicate", true),
-            ("", true),
-        ] {
-            assert_eq!(
-                is_named_change(name, "{}", &ToolHints::default()),
-                expected,
-                "{name}"
-            );
-        }
-        // What only changes files it names is in the list of files, a task list in that of tasks.
-        let none = ToolHints::default();
-        assert!(!is_named_change("Write", r#"{"file_path":"a.rs"}"#, &none));
-        assert!(is_named_change(
-            "upload_file",
-            r#"{"file":"a.rs","bucket":"b"}"#,
-            &none
-        ));
-        assert!(!is_named_change("TodoWrite", r#"{"todos":[]}"#, &none));
-        assert!(!is_named_change(
-            "Bash",
-            r#"{"command":"cat a.rs | grep x"}"#,
-            &none
-        ));
-        assert!(is_named_change("Bash", r#"{"command":"git push"}"#, &none));
-    }
-
-    #[test]
-    fn hosts_and_annotations_come_before_names() {
-        let annotated = |name: &str, annotations: &str| {
-            let mut tool = FunctionTool {
-                name: name.to_owned(),
-                ..FunctionTool::default()
-            };
-            tool.extra
-                .set("annotations", Raw::parse(annotations).unwrap());
-            ToolDefinition::Function(tool)
-        };
-        let hints = ToolHints::from_definitions(&[
-            annotated("sync", r#"{"readOnlyHint":true}"#),
-            annotated(
-                "get_quote",
-                r#"{"destructiveHint":true,"readOnlyHint":true}"#,
-            ),
-            annotated("book", r#"{"title":"Book"}"#),
-        ]);
-        assert!(!is_named_change("sync", "{}", &hints));
-        assert!(is_named_change("get_quote", "{}", &hints));
-        assert!(is_named_change("book", "{}", &hints));
-        let host = ToolHints::default().with_effect("book", CallEffect::Reads);
-        assert!(!is_named_change("book", "{}", &hints.overridden_by(&host)));
     }
 
     #[test]
@@ -625,9 +387,8 @@ mod tests {
     #[test]
     fn outcome_and_ids_are_read_from_the_output() {
         let check = |text: &str, failed: Option<&str>, ids: &[&str]| {
-            let output = FunctionCallOutput::new("c", Output::Text(text.to_owned()));
             let expected = failed.map_or(Outcome::Succeeded, |why| Outcome::Failed(why.to_owned()));
-            assert_eq!(outcome_of(&output, text, false), expected, "{text}");
+            assert_eq!(outcome_of(false, text, false), expected, "{text}");
             let call = call("book", r#"{"user_id":"user_3"}"#);
             assert_eq!(returned_ids(&call, text), ids, "{text}");
         };
@@ -657,10 +418,34 @@ mod tests {
             &["7"],
         );
         check("Created issue PROJ-12.", None, &["PROJ-12"]);
+        check(
+            r#"{"status":404,"message":"no such flight"}"#,
+            Some("no such flight"),
+            &[],
+        );
+        for refusal in [
+            "Reservation not found",
+            "Booking rejected: the flight is full",
+            "Payment declined.",
+        ] {
+            check(refusal, Some(refusal), &[]);
+        }
+        check(
+            r#""Reservation not found""#,
+            Some("Reservation not found"),
+            &[],
+        );
+        check(r#"{"status":200,"code":"A1"}"#, None, &["A1"]);
+        for success in [
+            "Booked. A seat map was not found.",
+            "Booked, though the meal was declined",
+            "3 mails sent and 0 failed",
+        ] {
+            check(success, None, &[]);
+        }
         check("", None, &[]);
-        let output = FunctionCallOutput::new("c", Output::Text(String::new()));
         assert_eq!(
-            outcome_of(&output, "Exit code 2", true),
+            outcome_of(false, "Exit code 2", true),
             Outcome::Failed("exit 2".to_owned())
         );
     }

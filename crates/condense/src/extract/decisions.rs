@@ -1,49 +1,50 @@
 //! Splits what people and models say into sentences, and tells those that state something from those that only go on.
 //!
-//! The rules know English words only. A sentence they miss is ranked lower, and the facts in it are still found by the
-//! other readers.
+//! The rules know English words only. Rules, wishes and facts in other languages are found by `standing_rules`; any other
+//! sentence that is missed is ranked lower, and the facts in it are still found by the other readers.
 
 /// Length of a sentence that may state a decision, in bytes.
 const DECISION: std::ops::RangeInclusive<usize> = 12..=280;
 
-/// Words by which a person states a rule, a wish, a decision or a fact about themselves.
+/// Words by which a person states a rule, a wish, a decision or a fact about themselves. `*` stands for any ending.
 const PERSON: &[&str] = &[
-    "must ",
-    "must not",
-    "don't ",
-    "do not ",
-    "never ",
-    "always ",
-    "prefer",
+    "must",
+    "don't",
+    "do not",
+    "never",
+    "always",
+    "prefer*",
     "instead",
-    "only ",
+    "only",
     "make sure",
     "go ahead",
-    "i want ",
-    "i'd like ",
-    "i would like ",
-    "i need ",
-    "should ",
-    "shouldn't ",
+    "i want",
+    "i'd like",
+    "i would like",
+    "i need",
+    "should",
+    "shouldn't",
     "no need",
     "rather than",
     "agree",
+    "agreed",
     "confirm",
+    "confirmed",
     "yes",
     "cancel",
     "decided",
-    "allerg",
-    "budget",
-    "call me ",
+    "allerg*",
+    "budget*",
+    "call me",
     "from now on",
-    "whenever ",
+    "whenever",
     "remember",
-    "important",
+    "important*",
     "at most",
     "at least",
     "no more than",
-    "up to ",
-    "deadline",
+    "up to",
+    "deadline*",
 ];
 
 /// First words of a statement of a person about themselves and theirs, wherever they stand in a sentence.
@@ -94,10 +95,14 @@ pub(crate) fn is_statement(sentence: &str) -> bool {
         behind.is_none_or(|c| !c.is_alphanumeric())
     };
     let says = |words: &&str| {
-        let mut found = lower.match_indices(*words);
-        found.any(|(at, word)| begins_word(at) && ends_word(at + word.len()))
+        let (words, any_end) = match words.strip_suffix('*') {
+            Some(beginning) => (beginning, true),
+            None => (*words, false),
+        };
+        let mut found = lower.match_indices(words);
+        found.any(|(at, word)| begins_word(at) && (any_end || ends_word(at + word.len())))
     };
-    PERSON.iter().any(|word| lower.contains(word)) || FIRST_PERSON.iter().any(says)
+    PERSON.iter().chain(FIRST_PERSON).any(says)
 }
 
 /// Returns the sentences of a model that state a decision, in order.
@@ -147,6 +152,13 @@ mod tests {
                 "Use tabs instead."
             ]
         );
+        for passes in [
+            "The page shows the wrong total since yesterday.",
+            "Look at the confirmation page.",
+            "They disagreed about mustard.",
+        ] {
+            assert!(!is_statement(passes), "{passes}");
+        }
         let model = "I looked around. I'll edit a.py because v1.2 is old. Nice.";
         let found: Vec<&str> = decision_sentences(model).collect();
         assert_eq!(found, ["I'll edit a.py because v1.2 is old."]);

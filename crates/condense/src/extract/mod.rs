@@ -2,7 +2,8 @@
 //!
 //! * `json_facts` reads the values of JSON with their names, and passes other text to `contexture_text::fact_words`.
 //! * `tool_effects` reads from a call which files it touches, which command it runs and which tasks it sets.
-//! * `changes` tells whether a call changed something, by which arguments it is known, and what became of it.
+//! * `call_effect` tells whether a call changed something, `changes` by which arguments it is known and what became of it.
+//! * `extension_calls` reads calls that are no function's, as if they were.
 //! * `shell` does the same for the words of a shell command.
 //! * `errors` finds lines that report errors, and exit codes.
 //! * `decisions` splits texts into sentences, and finds those that state something that holds on.
@@ -18,12 +19,14 @@
 //! Not here: which facts a manifest shows, and in which order (`manifest`); the lines of a preview (`preview`), which looks
 //! for errors with rules of its own as it reads outputs of many megabytes.
 
+pub(crate) mod call_effect;
 pub(crate) mod changes;
 pub(crate) mod decisions;
 pub(crate) mod errors;
+pub(crate) mod extension_calls;
 pub(crate) mod json_facts;
 pub(crate) mod own_words;
 pub(crate) mod shell;
 pub(crate) mod tool_effects;
 
-pub use changes::{CallEffect, ToolHints};
+pub use call_effect::{CallEffect, ToolHints};

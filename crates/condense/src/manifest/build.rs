@@ -3,20 +3,21 @@
 //! The items are read once, in order: what the user and the model say, what calls do, and what their
 //! outputs report. Reasoning is skipped: it is internal to the model, and its decisions show in messages and calls.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Origin, Part, Role};
+use contexture_ir::{Extension, FunctionCall, Item, Message, Origin, Part, Role};
 use contexture_wire::partner_indices;
 use indexmap::IndexMap;
 
 use contexture_text::fact_words::{FactKind, classify_word, extract_facts, normalize_value};
 use contexture_text::{one_line, shorten_line};
 
-use crate::extract::changes::{
-    Outcome, ToolHints, is_change, key_arguments, outcome_of, returned_ids,
-};
+use crate::extract::call_effect::{ToolHints, is_change};
+use crate::extract::changes::{Outcome, key_arguments, outcome_of, returned_ids};
 use crate::extract::decisions::{decision_sentences, is_statement, split_sentences};
 use crate::extract::errors;
+use crate::extract::extension_calls::{ExtensionCall, ExtensionOutput, read_extension_call};
 use crate::extract::json_facts::{self, ValuesByName};
 use crate::extract::own_words::own_words;
 use crate::extract::shell::FileAccess;
@@ -27,6 +28,7 @@ use crate::manifest::data::{
     ManifestEntry, NamedValues, SentenceKind, UserSentence,
 };
 use crate::manifest::questions::OpenQuestions;
+use crate::standing_rules::find_statements;
 
 /// Maximum length stored of a sentence of the user, in bytes.
 const SENTENCE: usize = 280;
@@ -66,15 +68,20 @@ impl Manifest {
             match covered.item {
                 Item::Message(message) => gathered.add_message(covered, message),
                 Item::FunctionCall(call) => {
-                    let open = gathered.add_call(index, call);
+                    let open = gathered.add_call(index, Cow::Borrowed(call));
                     gathered.open_calls.insert(position, open);
                 }
                 Item::FunctionCallOutput(output) => {
                     let call = partner.and_then(|call| gathered.open_calls.remove(&call));
-                    gathered.add_output(covered, output, call);
+                    let output = ExtensionOutput {
+                        text: covered.item.text(),
+                        is_error: output.is_error == Some(true),
+                    };
+                    gathered.add_output(covered, &output, call);
                 }
+                Item::Extension(extension) => gathered.add_extension(covered, position, extension),
                 // A compaction repeats what the originals say, and reasoning is not a fact.
-                Item::Reasoning(_) | Item::Compaction(_) | Item::Extension(_) => {}
+                Item::Reasoning(_) | Item::Compaction(_) => {}
             }
         }
         gathered.build_manifest(items.len())
@@ -100,6 +107,15 @@ impl Manifest {
             }
             groups.retain(|group| !group.values.is_empty());
         }
+        self
+    }
+
+    /// Removes the rules, wishes and facts of the user that standing rules quote beside the manifest. Without this they stand
+    /// twice, and one that the host has dropped is still told.
+    #[must_use]
+    pub fn without_rules(mut self) -> Self {
+        self.user_sentences
+            .retain(|sentence| sentence.kind != SentenceKind::Rule);
         self
     }
 
@@ -141,13 +157,17 @@ struct ManifestBuilder<'a> {
     links: Vec<LinkEntry>,
     /// Calls without an output so far, by their positions in the span.
     open_calls: BTreeMap<usize, OpenCall<'a>>,
+    /// The positions of those that are no function's, by their ids.
+    open_extensions: BTreeMap<String, usize>,
     open_file: Option<String>,
 }
 
 struct OpenCall<'a> {
     index: usize,
-    call: &'a FunctionCall,
+    call: Cow<'a, FunctionCall>,
     command: Option<String>,
+    /// The files that it changes itself, if it succeeds. What a command changed before it failed stays changed.
+    edits: Vec<(FileAccess, String)>,
     /// By which arguments it is known.
     arguments: String,
     is_change: bool,
@@ -204,6 +224,7 @@ impl<'a> ManifestBuilder<'a> {
             paths: IndexMap::new(),
             links: Vec::new(),
             open_calls: BTreeMap::new(),
+            open_extensions: BTreeMap::new(),
             open_file: None,
         }
     }
@@ -219,7 +240,10 @@ impl<'a> ManifestBuilder<'a> {
                 // What programs put into a person's message is not what the person said.
                 let origin = covered.origin.unwrap_or(Origin::User);
                 let own = own_words(origin, covered.item);
-                self.add_user_words(index, &own);
+                let rules = find_statements(origin, covered.item).into_iter();
+                let rules = rules.filter(|one| one.strength().is_some());
+                let rules: BTreeSet<String> = rules.map(|one| one.text).collect();
+                self.add_user_words(index, &own, &rules);
                 self.questions.add_person(index, &own);
                 // A long message may be a pasted log.
                 if text.len() > SENTENCE {
@@ -243,16 +267,22 @@ impl<'a> ManifestBuilder<'a> {
         }
     }
 
-    /// Adds the sentences of a message of the user.
-    fn add_user_words(&mut self, index: usize, passages: &[&str]) {
+    /// Adds the sentences of a message of the user, of which some are rules.
+    fn add_user_words(&mut self, index: usize, passages: &[&str], rules: &BTreeSet<String>) {
         let (mut statements, mut others) = (0, 0);
         for sentence in passages.iter().flat_map(|passage| split_sentences(passage)) {
-            let kind = match is_statement(sentence) {
-                true => SentenceKind::Holds,
-                false => SentenceKind::Passes,
+            let is_rule = |sentence: &str| rules.contains(sentence);
+            // The mark of a list is no word of the person's.
+            let unmarked = sentence.trim_start_matches(['-', '*', '•', '–', '+', ' ']);
+            let kind = if is_rule(sentence) || is_rule(unmarked) {
+                SentenceKind::Rule
+            } else if is_statement(sentence) {
+                SentenceKind::Holds
+            } else {
+                SentenceKind::Passes
             };
             let (taken, most) = match kind {
-                SentenceKind::Holds => (&mut statements, STATEMENTS),
+                SentenceKind::Holds | SentenceKind::Rule => (&mut statements, STATEMENTS),
                 _ => (&mut others, SENTENCES),
             };
             *taken += 1;
@@ -269,19 +299,64 @@ impl<'a> ManifestBuilder<'a> {
         }
     }
 
-    fn add_call(&mut self, index: usize, call: &'a FunctionCall) -> OpenCall<'a> {
-        let effects = ToolEffects::of_call(call);
+    /// Adds a call, or an output, that is no function's.
+    fn add_extension(&mut self, covered: &CoveredItem<'_>, position: usize, item: &Extension) {
+        match read_extension_call(item) {
+            Some(ExtensionCall::Call(call)) => {
+                self.open_extensions.insert(call.call_id.clone(), position);
+                let open = self.add_call(covered.index, Cow::Owned(call));
+                self.open_calls.insert(position, open);
+            }
+            Some(ExtensionCall::Output(id, output)) => {
+                let call = self.open_extensions.remove(&id);
+                let call = call.and_then(|call| self.open_calls.remove(&call));
+                self.add_output(covered, &output, call);
+            }
+            Some(ExtensionCall::Answered(call, output)) => {
+                let open = self.add_call(covered.index, Cow::Owned(call));
+                match output {
+                    Some(output) => self.add_output(covered, &output, Some(open)),
+                    None => {
+                        self.open_calls.insert(position, open);
+                    }
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn add_call(&mut self, index: usize, call: Cow<'a, FunctionCall>) -> OpenCall<'a> {
+        let effects = ToolEffects::of_call(&call);
+        let is_edit = |access: FileAccess| access != FileAccess::Reads && effects.command.is_none();
+        let mut edits = Vec::new();
         for (access, path) in &effects.files {
-            self.add_file_access(index, *access, path);
+            match is_edit(*access) {
+                true => edits.push((*access, path.clone())),
+                false => self.add_file_access(index, *access, path),
+            }
+        }
+        if effects.opens
+            && let Some((_, path)) = effects.files.first()
+        {
+            self.open_file = Some(path.clone());
+        } else if effects.edits_open_file
+            && let Some(path) = self.open_file.clone()
+        {
+            edits.push((FileAccess::Writes, path));
+        }
+        // Files are listed in the order of their first use.
+        for (_, path) in &edits {
+            self.file_entry(index, path);
         }
         let command = effects.command.as_deref();
         let command = command.map(|command| shorten_line(command, COMMAND));
         let open = OpenCall {
             index,
+            arguments: key_arguments(&call, &effects),
+            is_change: is_change(&call, &effects, self.hints),
             call,
-            arguments: key_arguments(call, &effects),
-            is_change: is_change(call, &effects, self.hints),
             command,
+            edits,
         };
         // What a command changed is a change.
         if let Some(command) = open.command.as_ref().filter(|_| !open.is_change) {
@@ -292,16 +367,7 @@ impl<'a> ManifestBuilder<'a> {
             // A task list replaces the previous one.
             self.tasks = tasks.iter().filter(|(_, done)| !done).map(entry).collect();
         } else {
-            self.add_structured_text(&call.arguments, &open);
-        }
-        if effects.opens
-            && let Some((_, path)) = effects.files.first()
-        {
-            self.open_file = Some(path.clone());
-        } else if effects.edits_open_file
-            && let Some(path) = self.open_file.clone()
-        {
-            self.add_file_access(index, FileAccess::Writes, &path);
+            self.add_structured_text(&open.call.arguments, &open);
         }
         open
     }
@@ -323,19 +389,18 @@ impl<'a> ManifestBuilder<'a> {
     fn add_output(
         &mut self,
         covered: &CoveredItem<'_>,
-        output: &FunctionCallOutput,
+        output: &ExtensionOutput,
         call: Option<OpenCall<'_>>,
     ) {
         let index = covered.index;
-        let text = covered.item.text();
-        // The output's own error flag, which is independent of its text.
-        let failed = output.is_error == Some(true);
+        // The flag is independent of the text.
+        let (text, failed) = (output.text.as_str(), output.is_error);
         if let Some(entry) = call
             .as_ref()
             .and_then(|call| call.command.as_ref())
             .and_then(|command| self.commands.get_mut(command))
         {
-            entry.exit = errors::exit_code(&text);
+            entry.exit = errors::exit_code(text);
             entry.failed = failed;
         }
         let key = call.as_ref().map(OpenCall::key);
@@ -344,29 +409,43 @@ impl<'a> ManifestBuilder<'a> {
             self.solve_errors(key);
         }
         let mut any = false;
-        for line in errors::find_error_lines(&text).take(ERRORS) {
+        for line in errors::find_error_lines(text).take(ERRORS) {
             self.add_error(index, line, key.as_deref());
             any = true;
         }
         // Otherwise a failure without a recognised error line would be lost.
         if failed && !any {
-            self.add_error(index, &text, key.as_deref());
+            self.add_error(index, text, key.as_deref());
         }
-        if let Some(call) = call.as_ref().filter(|call| call.is_change) {
-            self.add_change(call, output, &text);
+        if let Some(call) = &call {
+            let outcome = outcome_of(failed, text, call.command.is_some());
+            self.add_edits(call, outcome == Outcome::Succeeded);
+            if call.is_change {
+                self.add_change(call, outcome, text);
+            }
         }
         match &call {
-            Some(call) => self.add_structured_text(&text, call),
-            None => self.add_text(&text, &TextSource { index, owner: "" }),
+            Some(call) => self.add_structured_text(text, call),
+            None => self.add_text(text, &TextSource { index, owner: "" }),
         }
-        self.add_link(covered, &text, call.map(|call| call.call.name.clone()));
+        self.add_link(covered, text, call.map(|call| call.call.name.clone()));
     }
 
-    fn add_change(&mut self, call: &OpenCall<'_>, output: &FunctionCallOutput, text: &str) {
+    /// Adds what became of the files that a call was to change.
+    fn add_edits(&mut self, call: &OpenCall<'_>, succeeded: bool) {
+        for (access, path) in &call.edits {
+            match succeeded {
+                true => self.add_file_access(call.index, *access, path),
+                false => self.file_entry(call.index, path).failed += 1,
+            }
+        }
+    }
+
+    fn add_change(&mut self, call: &OpenCall<'_>, outcome: Outcome, text: &str) {
         let mut change = call.change(ChangeOutcome::Ok);
-        match outcome_of(output, text, call.command.is_some()) {
+        match outcome {
             Outcome::Succeeded if call.command.is_none() => {
-                change.returned = returned_ids(call.call, text);
+                change.returned = returned_ids(&call.call, text);
             }
             // What a command prints is not what it made.
             Outcome::Succeeded => {}
@@ -442,13 +521,19 @@ impl<'a> ManifestBuilder<'a> {
         }
     }
 
-    fn add_file_access(&mut self, index: usize, touch: FileAccess, path: &str) {
+    /// The entry of a file that a call touches.
+    fn file_entry(&mut self, index: usize, path: &str) -> &mut FileEntry {
         let path = one_line(path);
         let entry = self.files.entry(path.clone()).or_insert_with(|| FileEntry {
             path,
             ..FileEntry::default()
         });
         entry.index = index;
+        entry
+    }
+
+    fn add_file_access(&mut self, index: usize, touch: FileAccess, path: &str) {
+        let entry = self.file_entry(index, path);
         match touch {
             FileAccess::Reads => entry.read += 1,
             FileAccess::Writes => entry.written += 1,
@@ -507,6 +592,8 @@ impl<'a> ManifestBuilder<'a> {
 
     fn build_manifest(mut self, items: usize) -> Manifest {
         for call in std::mem::take(&mut self.open_calls).into_values() {
+            // In doubt it changed them.
+            self.add_edits(&call, true);
             if call.is_change {
                 self.count_change(call.change(ChangeOutcome::Unanswered));
             } else {
@@ -648,7 +735,7 @@ fn strip_line_number(line: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use contexture_ir::Output;
+    use contexture_ir::{FunctionCallOutput, Output};
 
     use super::*;
 
@@ -748,5 +835,48 @@ mod tests {
             ("My limit is 200 euros.", 1),
         ];
         assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn a_failed_edit_is_not_listed_as_edited() {
+        let edit = |output: FunctionCallOutput| -> [Item; 2] {
+            let call = FunctionCall::new("c", "Edit", r#"{"file_path":"a.rs"}"#);
+            [call.into(), output.into()]
+        };
+        let say = |text: &str| FunctionCallOutput::new("c", Output::Text(text.to_owned()));
+        let mut failed = say("String to replace not found in file.");
+        failed.is_error = Some(true);
+        let files = |items: &[Item]| {
+            let mut files = Manifest::from_items(&CoveredItem::of_items(items)).files;
+            let file = files.remove(0);
+            (file.written, file.failed)
+        };
+        let (failed, fine) = (edit(failed), edit(say("The file a.rs has been updated.")));
+        assert_eq!(files(&failed), (0, 1));
+        assert_eq!(files(&fine), (1, 0));
+        assert_eq!(files(&[failed.clone(), fine].concat()), (1, 1));
+        // Without an output it may have been edited.
+        assert_eq!(files(&failed[..1]), (1, 0));
+        let text = Manifest::from_items(&CoveredItem::of_items(&failed)).to_string();
+        assert!(text.contains("Files:\n edit failed: a.rs"), "{text}");
+    }
+
+    #[test]
+    fn rules_are_told_in_every_language_unless_they_are_quoted_elsewhere() {
+        let items = [
+            "Wir nehmen zuerst Porto. Benutze niemals Emojis!",
+            "- n'utilise jamais de tableaux\n- et corrige le test",
+        ];
+        let items = items.map(|text| Item::from(Message::text(Role::User, text)));
+        let manifest = Manifest::from_items(&CoveredItem::of_items(&items));
+        let rules = manifest.user_sentences.iter();
+        let rules = rules.filter(|one| one.kind == SentenceKind::Rule);
+        let rules: Vec<&str> = rules.map(|one| one.entry.text.as_str()).collect();
+        assert_eq!(
+            rules,
+            ["Benutze niemals Emojis!", "- n'utilise jamais de tableaux"]
+        );
+        let rest = manifest.without_rules().to_string();
+        assert!(rest.contains("Porto") && !rest.contains("Emojis"), "{rest}");
     }
 }

@@ -119,8 +119,10 @@ pub struct UserSentence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SentenceKind {
-    /// A rule, a wish, a decision, a fact about the person.
+    /// A decision, or what else holds on.
     Holds,
+    /// A rule, a wish or a fact about the person, which standing rules quote while they hold.
+    Rule,
     /// A question, a request, a report.
     Passes,
     /// The same words, numbers apart, were said at least three times: the newest of them.
@@ -181,6 +183,9 @@ pub struct FileEntry {
     pub written: usize,
     /// How often it was removed or moved away.
     pub removed: usize,
+    /// How often a call that was to change it failed.
+    #[serde(default)]
+    pub failed: usize,
 }
 
 /// A command that was run.

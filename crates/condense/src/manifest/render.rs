@@ -47,15 +47,16 @@ impl Manifest {
         // selection repeated.
         let mut spare = 0;
         let mut candidates = Candidates::from_manifest(self);
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
             let choice = ManifestSelection::select_entries(self, allowance, spare, candidates);
             let text = choice.selected_text();
             let over = choice.budget_excess(&text.text);
             if over == 0 {
                 return text;
             }
-            // Only the excess is reserved, so the next attempt stays close to the budget.
-            spare += over;
+            // Only the excess is reserved, so the next attempt stays close to the budget. What is left out then may have counted for
+            // less than the excess, so later attempts reserve more.
+            spare += over << attempt;
             candidates = choice.candidates.unselected();
         }
         ManifestSelection::select_entries(self, allowance, u64::MAX, candidates).selected_text()
@@ -70,7 +71,7 @@ impl fmt::Display for Manifest {
 }
 
 /// Maximum number of selections; after that, counts only.
-const ATTEMPTS: usize = 4;
+const ATTEMPTS: usize = 8;
 /// So many tools have a line of their own for the changes that have none; the other tools share one.
 const TOOLS: usize = 12;
 /// What changes may take if all of them are named then, in per cent.

@@ -73,6 +73,9 @@ pub(crate) const SHARES: [(&[Section], u64); 5] = [
 /// Maximum length of the argument in the short form of a change, in characters.
 const SHORT_ARGUMENT: usize = 48;
 
+/// The groups of files, by what was done to them.
+const FILE_GROUPS: [&str; 4] = ["edited", "removed", "edit failed", "read"];
+
 /// One output gives so many entries before the next one gives any more.
 const OF_ONE_ITEM: usize = 4;
 
@@ -156,7 +159,7 @@ impl Candidates {
         for statement in &manifest.user_sentences {
             let (entry, kind) = (&statement.entry, statement.kind);
             let rank = match kind {
-                SentenceKind::Holds => 0,
+                SentenceKind::Holds | SentenceKind::Rule => 0,
                 SentenceKind::Passes => 1,
                 SentenceKind::Repeats => 2,
             };
@@ -251,7 +254,7 @@ impl Candidates {
 
     /// Changed files come before those that were read, recent ones before old ones.
     fn add_files(&mut self, files: &[FileEntry]) {
-        for (rank, name) in ["edited", "removed", "read"].into_iter().enumerate() {
+        for (rank, name) in FILE_GROUPS.into_iter().enumerate() {
             let group = self.add_group(name);
             let mine = files.iter().filter(|file| file_group(file) == rank);
             for file in mine {
@@ -259,6 +262,7 @@ impl Candidates {
                 let times = match rank {
                     0 => file.written,
                     1 => file.removed,
+                    2 => file.failed,
                     _ => 1,
                 };
                 let times = if times > 1 {
@@ -267,7 +271,11 @@ impl Candidates {
                     String::new()
                 };
                 let text = format!("{}{times}", quote_if_needed(&file.path));
-                let order = (usize::from(rank == 2), 0, Reverse(file.index));
+                let order = (
+                    usize::from(rank == FILE_GROUPS.len() - 1),
+                    0,
+                    Reverse(file.index),
+                );
                 self.add(Section::Files, group, text, order);
             }
         }
@@ -358,11 +366,12 @@ impl OfItem {
     }
 }
 
-/// By what was done to it a file is listed: 0 edited, 1 removed, 2 read.
+/// The group of [`FILE_GROUPS`] that a file is listed in, by what was done to it.
 const fn file_group(file: &FileEntry) -> usize {
-    match (file.written, file.removed) {
-        (0, 0) => 2,
-        (0, _) => 1,
+    match (file.written, file.removed, file.failed) {
+        (0, 0, 0) => 3,
+        (0, 0, _) => 2,
+        (0, ..) => 1,
         _ => 0,
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! A file has sections. `triggers` are words without which no sentence is looked at. `strong` and `plain` are patterns of rules,
 //! `facts` of what a person says about themselves, `look-alikes` of what only sounds like one of these. `taken back` are patterns of
-//! sentences that take a rule back, `orders taken back` of those that leave facts alone, `replaces` of rules that take others back,
-//! `leads` of lines whose list entries are rules, `requests` of questions that are requests. `common words` say nothing about a
+//! sentences that take a rule or a fact back, `orders taken back` of those that leave facts alone, `permissions` of those that lift
+//! an order without naming it, `facts taken back` of what is so no longer, and `nothing taken back` of what only sounds like one of
+//! these: what is allowed once, or no longer wanted. `replaces` are patterns of rules that take others back,
+//! `introductions` words behind which a person says their name, `leads` of lines whose list entries are rules, `requests` of questions that are requests. `common words` say nothing about a
 //! rule's matter, `negations` turn it round. `classes`, `lists` and `rewrites` keep the patterns short: the words of a class are
 //! marked in the sentence, so that a pattern needs no list of hundreds of verbs; `endings` may stand behind such a word.
 //!
@@ -31,11 +33,14 @@ pub(super) struct Language {
     plain: Patterns,
     look_alikes: Option<Regex>,
     no_rules: Patterns,
-    taken_back: Patterns,
-    orders_taken_back: Patterns,
+    /// What takes something back, by what it can take back.
+    taken_back: [(TakesBack, Patterns); 4],
+    nothing_taken_back: Patterns,
     replaces: Patterns,
     leads: Patterns,
     requests: Patterns,
+    /// Words by which a person says their name.
+    introductions: Vec<String>,
     common_words: BTreeSet<String>,
     negations: BTreeSet<String>,
     /// Stems of the verbs: they say what to do, and less about the matter than other words.
@@ -46,6 +51,11 @@ pub(super) struct Language {
 const LONGEST_SHORT_TRIGGER: usize = 6;
 /// Stands in a pattern for a space that need not be there, until spaces are replaced.
 const OPTIONAL_SPACE: &str = "\t";
+
+/// Words that may stand behind a name.
+const NAME_ENDS: &[&str] = &[
+    "and", "from", "und", "aus", "von", "y", "e", "de", "et", "-",
+];
 
 /// The files of all languages.
 const FILES: &[&str] = &[
@@ -96,6 +106,19 @@ pub(super) fn languages_of(plain: &str) -> impl Iterator<Item = &'static Languag
     triggered.map(|one| one.language.get_or_init(|| Language::read(one.file)))
 }
 
+/// What a sentence that takes something back can take back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TakesBack {
+    /// What it speaks of, rules and facts: "forget what I said about".
+    Named,
+    /// The orders that it speaks of: "forget the rule about".
+    Orders,
+    /// Orders that it lifts without speaking of them: "you may … again".
+    Permits,
+    /// What the person said of themselves: "I am no longer".
+    OfPerson,
+}
+
 /// The words that say what a sentence is about, each by its stem.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Matter {
@@ -103,6 +126,8 @@ pub(super) struct Matter {
     pub(super) things: BTreeSet<String>,
     /// Those that say what to do.
     pub(super) verbs: BTreeSet<String>,
+    /// The first of those.
+    first_verb: Option<String>,
     /// Whether a word turns it round: "not", "never", "only".
     pub(super) is_negated: bool,
 }
@@ -113,6 +138,20 @@ impl Matter {
         let is_empty = self.things.is_empty() && self.verbs.is_empty();
         !is_empty && self.things.is_subset(&other.things) && self.verbs.is_subset(&other.verbs)
     }
+
+    /// How many words that say what it is about another sentence shares.
+    pub(super) fn shared_things(&self, other: &Self) -> usize {
+        self.things.intersection(&other.things).count()
+    }
+
+    /// Whether another sentence's first verb, which says what is to be done or not, is among its own. A sentence without verbs
+    /// says nothing against it.
+    pub(super) fn shares_verb_of(&self, other: &Self) -> bool {
+        let first = other.first_verb.as_deref();
+        first.is_none_or(|first| {
+            self.verbs.is_empty() || self.verbs.iter().any(|own| is_form_of(own, first))
+        })
+    }
 }
 
 /// What the patterns of a language say about a sentence.
@@ -122,9 +161,10 @@ pub(super) struct Finding {
     pub(super) is_plain: bool,
     /// Whether it says something about the person, rather than what to do.
     pub(super) is_fact: bool,
-    pub(super) takes_back: bool,
-    /// Whether what it takes back is only what to do, and no fact about the person.
-    pub(super) takes_orders_back: bool,
+    /// Whether it says what to do, whatever it says about the person beside that.
+    pub(super) is_order: bool,
+    /// What it takes back, if anything.
+    pub(super) takes_back: Option<TakesBack>,
     /// Whether what it takes back is replaced by itself.
     pub(super) replaces: bool,
     pub(super) leads_list: bool,
@@ -164,11 +204,21 @@ impl Language {
             plain: Patterns::new(&of("plain")),
             look_alikes: compile_any(&of("look-alikes")),
             no_rules: Patterns::new(&of("no rules")),
-            taken_back: Patterns::new(&of("taken back")),
-            orders_taken_back: Patterns::new(&of("orders taken back")),
+            taken_back: [
+                (TakesBack::Named, "taken back"),
+                (TakesBack::Orders, "orders taken back"),
+                (TakesBack::Permits, "permissions"),
+                (TakesBack::OfPerson, "facts taken back"),
+            ]
+            .map(|(what, section)| (what, Patterns::new(&of(section)))),
+            nothing_taken_back: Patterns::new(&of("nothing taken back")),
             replaces: Patterns::new(&of("replaces")),
             leads: Patterns::new(&of("leads")),
             requests: Patterns::new(&of("requests")),
+            introductions: lines("introductions")
+                .iter()
+                .map(|line| plain_text(line))
+                .collect(),
             common_words: words("common words"),
             negations: words("negations"),
             verbs: classes.words_of("act").map(stem_of).collect(),
@@ -192,6 +242,28 @@ impl Language {
         text.trim().to_owned()
     }
 
+    /// Whether a sentence begins with words by which a person says their name, and a name behind them: a word or more with a
+    /// capital, and then a mark, a joining word or nothing.
+    pub(super) fn introduces_person(&self, sentence: &str, plain: &str) -> bool {
+        let spaces = |words: &str| words.split_whitespace().count();
+        let words = self.introductions.iter().filter(|words| {
+            let rest = plain.strip_prefix(words.as_str());
+            rest.is_some_and(|rest| rest.starts_with(' '))
+        });
+        words.map(|words| spaces(words)).any(|led| {
+            let mut behind = sentence.split_whitespace().skip(led).peekable();
+            let mut names = 0;
+            while let Some(word) = behind.next_if(|word| is_name(word)) {
+                names += 1;
+                if word.ends_with([',', '.', '!']) {
+                    return true;
+                }
+            }
+            let next = behind.peek().copied();
+            names > 0 && next.is_none_or(|next| NAME_ENDS.contains(&next))
+        })
+    }
+
     /// What a sentence in its plain form says about rules.
     pub(super) fn classify(&self, plain: &str) -> Finding {
         let text = self.rewrite(plain);
@@ -200,16 +272,16 @@ impl Language {
         if is_question && !self.requests.is_match(&marked) {
             return Finding::default();
         }
-        let takes_facts_back = !is_question && self.taken_back.is_match(&marked);
-        let takes_orders_back = !is_question && self.orders_taken_back.is_match(&marked);
-        let takes_back = takes_facts_back || takes_orders_back;
+        let takes_back = match is_question {
+            true => None,
+            false => self.find_taken_back(&marked),
+        };
         let mut finding = Finding {
             takes_back,
-            takes_orders_back: !takes_facts_back,
             leads_list: text.ends_with(':') && self.leads.is_match(&marked),
             ..Finding::default()
         };
-        if takes_back {
+        if takes_back.is_some() {
             return finding;
         }
         // Something stands in the place of what only sounds like a rule: the words around it did not stand side by side.
@@ -219,8 +291,10 @@ impl Language {
             false => marked.clone(),
         };
         finding.is_fact = self.facts.is_match(&rest);
-        finding.is_strong = finding.is_fact || self.strong.is_match(&rest);
-        finding.is_plain = finding.is_strong || self.plain.is_match(&rest);
+        let is_strong_order = self.strong.is_match(&rest);
+        finding.is_order = is_strong_order || self.plain.is_match(&rest);
+        finding.is_strong = finding.is_fact || is_strong_order;
+        finding.is_plain = finding.is_fact || finding.is_order;
         // What is taken out may leave the beginning of a clause behind that nobody wrote.
         let rules = [&self.facts, &self.strong, &self.plain];
         let was_none = |text: &str| !rules.iter().any(|rule| rule.is_match(text));
@@ -228,11 +302,19 @@ impl Language {
             && (self.no_rules.is_match(&marked) || (has_look_alike && was_none(&marked)))
         {
             finding.is_fact = false;
+            finding.is_order = false;
             finding.is_strong = false;
             finding.is_plain = false;
         }
         finding.replaces = finding.is_plain && self.replaces.is_match(&rest);
         finding
+    }
+
+    /// What a marked sentence takes back, if anything.
+    fn find_taken_back(&self, marked: &str) -> Option<TakesBack> {
+        let mut sections = self.taken_back.iter();
+        let (what, _) = sections.find(|(_, patterns)| patterns.is_match(marked))?;
+        (!self.nothing_taken_back.is_match(marked)).then_some(*what)
     }
 
     /// A sentence with its beginnings of clauses and its words of classes marked.
@@ -254,18 +336,32 @@ impl Language {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric());
         let mut matter = Matter::default();
         for word in words {
-            matter.is_negated |= self.negations.contains(word);
+            if self.negations.contains(word) {
+                matter.is_negated = true;
+                continue;
+            }
             let is_long = word.len() > 2 || word.starts_with(|c: char| c.is_ascii_digit());
             if is_long && !self.common_words.contains(word) {
                 let stem = stem_of(word);
-                match self.verbs.contains(&stem) {
-                    true => matter.verbs.insert(stem),
-                    false => matter.things.insert(stem),
-                };
+                if self.verbs.contains(&stem) {
+                    matter.first_verb.get_or_insert_with(|| stem.clone());
+                    matter.verbs.insert(stem);
+                } else {
+                    matter.things.insert(stem);
+                }
             }
         }
         matter
     }
+}
+
+/// Whether a word may be a part of a name: a capital and small letters behind it.
+fn is_name(word: &str) -> bool {
+    let word = word.trim_end_matches([',', '.', '!']);
+    let mut letters = word.chars();
+    letters.next().is_some_and(char::is_uppercase)
+        && letters.clone().next().is_some()
+        && letters.all(|c| c.is_lowercase() || "-'’".contains(c))
 }
 
 /// The beginning of a word that its forms share: `answer` and `answering`, `antworte` and `antworten`.
@@ -277,6 +373,17 @@ fn stem_of(word: &str) -> String {
         _ => word,
     };
     word.chars().take(STEM).collect()
+}
+
+/// Whether two stems are of one verb: `use` and `using`, `uses` and `usar`.
+fn is_form_of(one: &str, other: &str) -> bool {
+    let root = |stem: &str| {
+        stem.trim_end_matches(['a', 'e', 'i', 'o', 'u'])
+            .len()
+            .max(2)
+    };
+    let shared = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b);
+    shared.count() >= root(one).min(root(other)).min(4)
 }
 
 fn replace_all(pattern: Option<&Regex>, text: &str, with: &str) -> String {

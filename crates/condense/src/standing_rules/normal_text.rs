@@ -4,6 +4,12 @@
 
 /// Longest sentence that can be a rule, in bytes. What is longer is data.
 const MAX_SENTENCE: usize = 600;
+/// Marks that close what stands around a sentence.
+const CLOSING: &str = "\")”»*_'’‘›‹";
+/// Words that are written with an apostrophe before them.
+const ELISIONS: &[&str] = &[
+    "cause", "coz", "cuz", "til", "em", "n", "tis", "twas", "bout",
+];
 /// What stands for quoted words and code in the plain form.
 const MASK: char = '_';
 
@@ -25,6 +31,74 @@ pub(super) struct MaskedText<'t> {
     mask: Vec<bool>,
 }
 
+/// What opens a quotation or code, by what ends it.
+#[derive(Clone, Copy)]
+struct QuotationMark {
+    closing: &'static [char],
+    /// Whether it may be an apostrophe: then it closes nothing within a word, and is nothing unless it is closed.
+    is_single: bool,
+    /// Whether the end of the line ends it: quotations go on over lines, code within a sentence does not.
+    ends_with_line: bool,
+    /// Whether it opens nothing unless something closes it.
+    must_close: bool,
+}
+
+impl QuotationMark {
+    /// The mark that a character is between two others, if it opens something.
+    fn opened_by(c: char, before: char, next: char) -> Option<Self> {
+        let double = |closing| Self {
+            closing,
+            is_single: false,
+            ends_with_line: false,
+            must_close: false,
+        };
+        let single = |closing| Self {
+            is_single: true,
+            must_close: true,
+            ..double(closing)
+        };
+        // Within a word it is a unit or an apostrophe: `5"`, `don't`.
+        let begins_word = before.is_whitespace() || "([{:—–-".contains(before);
+        let begins_single = begins_word && !next.is_whitespace();
+        Some(match c {
+            '`' => Self {
+                ends_with_line: true,
+                must_close: true,
+                ..double(&['`'])
+            },
+            '“' => double(&['”']),
+            '„' => double(&['“', '”']),
+            '«' => double(&['»']),
+            '»' => double(&['«']),
+            '"' if begins_word => double(&['"']),
+            // "'cause" and "users'" may stand in one text, so a line is its longest reach.
+            '\'' if begins_single => Self {
+                ends_with_line: true,
+                ..single(&['\''])
+            },
+            '‘' if begins_single => single(&['’']),
+            '‚' if begins_single => single(&['‘', '’']),
+            '‹' if begins_single => single(&['›']),
+            '›' if begins_single => single(&['‹']),
+            _ => return None,
+        })
+    }
+
+    fn is_closed_by(self, c: char, before: char, next: char) -> bool {
+        let ends_word = !before.is_whitespace() && !next.is_alphanumeric();
+        self.closing.contains(&c) && (ends_word || !self.is_single)
+    }
+}
+
+/// Whether a text begins with an apostrophe for letters that are left out, rather than with a quotation.
+fn is_elision(text: Option<&str>) -> bool {
+    let mut chars = text.unwrap_or_default().chars();
+    chars.next();
+    let word = chars.take_while(|c| c.is_alphanumeric());
+    let word: String = word.flat_map(char::to_lowercase).collect();
+    word.starts_with(|c: char| c.is_ascii_digit()) || ELISIONS.contains(&word.as_str())
+}
+
 impl<'t> MaskedText<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         let mut masked = Self {
@@ -38,37 +112,30 @@ impl<'t> MaskedText<'t> {
 
     /// Masks what stands between quotation marks or backticks.
     fn mask_pairs(&mut self) {
-        let mut open: Option<(char, usize)> = None;
+        let mut open: Option<(QuotationMark, usize)> = None;
         let mut before = ' ';
-        for (at, c) in self.text.char_indices() {
+        let mut chars = self.text.char_indices().peekable();
+        while let Some((at, c)) = chars.next() {
+            let next = chars.peek().map_or(' ', |(_, next)| *next);
             match open {
-                Some((closing, from)) if c == closing => {
+                Some((mark, from)) if mark.is_closed_by(c, before, next) => {
                     self.mask_range(from, at);
                     open = None;
                 }
-                // Quotations go on over lines; code within a sentence does not.
-                Some(('`', _)) if c == '\n' => open = None,
+                Some((mark, _)) if c == '\n' && mark.ends_with_line => open = None,
                 Some(_) => {}
+                // A letter left out: `'cause`, `'90s`.
+                None if "'‘’".contains(c) && is_elision(self.text.get(at..)) => {}
                 None => {
-                    let after = before.is_whitespace() || "([{:—–-".contains(before);
-                    let closing = match c {
-                        '`' => Some('`'),
-                        '“' => Some('”'),
-                        '„' => Some('“'),
-                        '«' => Some('»'),
-                        '»' => Some('«'),
-                        // Within a word it is a unit: `5"`.
-                        '"' if after => Some('"'),
-                        _ => None,
-                    };
-                    open = closing.map(|closing| (closing, at + c.len_utf8()));
+                    let mark = QuotationMark::opened_by(c, before, next);
+                    open = mark.map(|mark| (mark, at + c.len_utf8()));
                 }
             }
             before = c;
         }
         // A quotation that nothing closes goes on to the end of its line.
-        if let Some((closing, from)) = open
-            && closing != '`'
+        if let Some((mark, from)) = open
+            && !mark.must_close
         {
             let rest = self.text.get(from..).unwrap_or_default();
             let end = rest.find('\n').map_or(self.text.len(), |line| from + line);
@@ -114,14 +181,13 @@ impl<'t> MaskedText<'t> {
             let ends = ".!?…。！？".contains(c) && !is_masked && !self.is_abbreviation(at);
             let next = chars.peek().map(|(_, next)| *next);
             let ends =
-                ends && next.is_none_or(|next| next.is_whitespace() || "\")”»*_".contains(next));
+                ends && next.is_none_or(|next| next.is_whitespace() || CLOSING.contains(next));
             if !ends && !is_line_end && next.is_some() {
                 continue;
             }
             let mut end = at + c.len_utf8();
             // Marks that close what stands around the sentence belong to it.
-            while ends && let Some((_, mark)) = chars.next_if(|(_, next)| "\")”»*_".contains(*next))
-            {
+            while ends && let Some((_, mark)) = chars.next_if(|(_, next)| CLOSING.contains(*next)) {
                 end += mark.len_utf8();
             }
             let raw = self.text.get(start..end).unwrap_or_default();

@@ -6,6 +6,7 @@
 
 use std::ops::Deref;
 
+use super::language::TakesBack;
 use super::statement::{RuleStrength, Statement};
 
 /// Most rules of a path, newest first; older ones are passed over. Far more than can be shown.
@@ -55,8 +56,8 @@ impl<S: Deref<Target = Statement>> StandingRules<S> {
     /// Reads the next statement of the path, with the index of its item.
     pub fn add_statement(&mut self, index: usize, statement: S) {
         let rules = &mut self.rules;
-        if statement.takes_back() {
-            rules.retain(|rule| !is_about(&statement, &rule.statement));
+        if let Some(what) = statement.takes_back {
+            rules.retain(|rule| !takes_back(&statement, what, &rule.statement));
         }
         let Some(strength) = statement.strength() else {
             return;
@@ -109,21 +110,35 @@ fn says_too(longer: &Statement, shorter: &Statement) -> bool {
         && shorter.matter.is_within(&longer.matter)
 }
 
-/// Whether a sentence that takes something back is about a rule: it shares at least half of its words about the matter. If it
-/// has only words about what to do, it shares all of them.
-fn is_about(takes_back: &Statement, rule: &Statement) -> bool {
-    // "Ignore all previous instructions": facts about the person are none.
-    if rule.is_fact && takes_back.takes_orders_back {
-        return false;
+/// Whether a sentence takes a rule back: it can take such a rule back, and is about the same matter.
+///
+/// The less expressly it speaks of a rule, the more of the words they share: all of its own for a fact, and for a permission more
+/// than half of both and what is to be done, as "you can book a hotel again" says nothing of "never book a hotel with stairs".
+fn takes_back(sentence: &Statement, what: TakesBack, rule: &Statement) -> bool {
+    let (own, about) = (&sentence.matter, &rule.matter);
+    if rule.is_fact && !rule.is_order {
+        return matches!(what, TakesBack::Named | TakesBack::OfPerson) && own.is_within(about);
     }
-    let own = &takes_back.matter.things;
-    if own.is_empty() {
-        return takes_back.matter.is_within(&rule.matter);
+    // If it has only words about what to do, it shares all of them; and a rule about something else than doing is not lifted by it.
+    if own.things.is_empty() {
+        return own.is_within(about)
+            && match what {
+                TakesBack::Named | TakesBack::Orders => true,
+                TakesBack::Permits => about.things.is_empty(),
+                TakesBack::OfPerson => about.is_within(own),
+            };
     }
-    // A list entry without words of a rule has all its words in neither set.
-    let shared = own
-        .iter()
-        .filter(|word| rule.matter.things.contains(*word))
-        .count();
-    shared > 0 && shared * 2 >= own.len()
+    let shared = own.shared_things(about) * 2;
+    // Half will do where that is more than one word: a rule may give its reason.
+    let covers = shared > about.things.len() || (shared >= about.things.len() && shared > 2);
+    shared > own.things.len()
+        && match what {
+            // What stands beside a fact is about more than itself.
+            TakesBack::Orders => covers || !rule.is_fact,
+            TakesBack::Named => shared >= about.things.len(),
+            TakesBack::Permits => covers && own.shares_verb_of(about),
+            TakesBack::OfPerson => {
+                rule.strength() == Some(RuleStrength::Wish) && shared > about.things.len()
+            }
+        }
 }

@@ -4,7 +4,7 @@
 
 use contexture_ir::{Item, Origin};
 
-use super::language::{Finding, Matter, has_trigger, languages_of};
+use super::language::{Finding, Matter, TakesBack, has_trigger, languages_of};
 use super::normal_text::MaskedText;
 use crate::extract::own_words::{own_parts, own_passages};
 
@@ -22,8 +22,10 @@ pub struct Statement {
     pub(super) matter: Matter,
     /// Whether it is a fact about the person, rather than what to do.
     pub(super) is_fact: bool,
-    /// Whether it takes only orders back, and leaves facts alone.
-    pub(super) takes_orders_back: bool,
+    /// Whether it says what to do, beside such a fact or alone.
+    pub(super) is_order: bool,
+    /// What it takes back, if anything.
+    pub(super) takes_back: Option<TakesBack>,
 }
 
 /// What a sentence says about rules.
@@ -54,15 +56,6 @@ impl Statement {
             StatementKind::Rule(strength) | StatementKind::Replaces(strength) => Some(strength),
             StatementKind::TakesBack => None,
         }
-    }
-
-    /// Whether it takes rules back.
-    #[must_use]
-    pub(crate) const fn takes_back(&self) -> bool {
-        matches!(
-            self.kind,
-            StatementKind::TakesBack | StatementKind::Replaces(_)
-        )
     }
 }
 
@@ -115,7 +108,10 @@ fn add_statements(passage: &str, found: &mut Vec<Statement>) {
         let mut strongest: Option<(StatementKind, Finding, Matter)> = None;
         let mut leads_list = false;
         for language in languages_of(&plain) {
-            let finding = language.classify(&plain);
+            let mut finding = language.classify(&plain);
+            if finding == Finding::default() && language.introduces_person(sentence.text, &plain) {
+                (finding.is_fact, finding.is_strong, finding.is_plain) = (true, true, true);
+            }
             leads_list |= finding.leads_list;
             if let Some(kind) = kind_of(finding)
                 && strongest
@@ -137,15 +133,27 @@ fn add_statements(passage: &str, found: &mut Vec<Statement>) {
                 kind,
                 matter,
                 is_fact: finding.is_fact,
-                takes_orders_back: finding.takes_orders_back,
+                is_order: finding.is_order,
+                takes_back: match kind {
+                    StatementKind::Rule(_) => None,
+                    // What stands in the place of an order leaves facts alone.
+                    _ => finding.takes_back.or(Some(TakesBack::Orders)),
+                },
             });
         }
     }
 }
 
 /// Whether a line of a program stands there without marks around it: one with a comment, or that ends as no sentence does.
+///
+/// Entries of a list end in `;` too, so that alone is no sign.
 fn is_code(plain: &str) -> bool {
-    plain.starts_with("//") || plain.contains(" //") || plain.ends_with([';', '{', '}'])
+    let has_code =
+        || plain.contains(['=', '(', '{', '}', '[', '<', '>', '$']) || plain.contains("::");
+    plain.starts_with("//")
+        || plain.contains(" //")
+        || plain.ends_with(['{', '}'])
+        || (plain.ends_with(';') && has_code())
 }
 
 /// Whether a sentence has two words: one alone says nothing.
@@ -164,7 +172,8 @@ const fn kind_of(finding: Finding) -> Option<StatementKind> {
     };
     match finding {
         Finding {
-            takes_back: true, ..
+            takes_back: Some(_),
+            ..
         } => Some(StatementKind::TakesBack),
         Finding { replaces: true, .. } => Some(StatementKind::Replaces(strength)),
         Finding { is_plain: true, .. } => Some(StatementKind::Rule(strength)),

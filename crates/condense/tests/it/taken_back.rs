@@ -3,9 +3,8 @@
 use contexture_condense::{StandingRules, Statement, find_statements};
 use contexture_ir::{Item, Message, Origin, Role};
 
-/// Checks which of some sentences, each a message of its own, still hold at the end.
-#[track_caller]
-fn check(sentences: &[&str], expected: &[&str]) {
+/// The texts of the rules that still hold after some sentences, each a message of its own.
+fn standing_texts(sentences: &[&str]) -> Vec<String> {
     let found: Vec<(usize, Statement)> = sentences
         .iter()
         .enumerate()
@@ -17,8 +16,14 @@ fn check(sentences: &[&str], expected: &[&str]) {
         })
         .collect();
     let standing = StandingRules::from_statements(found.iter().map(|(at, one)| (*at, one)));
-    let texts: Vec<&str> = standing.rules().iter().map(|rule| rule.text()).collect();
-    assert_eq!(texts, expected, "{sentences:?}");
+    let texts = standing.rules().iter().map(|rule| rule.text().to_owned());
+    texts.collect()
+}
+
+/// Checks which of some sentences, each a message of its own, still hold at the end.
+#[track_caller]
+fn check(sentences: &[&str], expected: &[&str]) {
+    assert_eq!(standing_texts(sentences), expected, "{sentences:?}");
 }
 
 #[test]
@@ -115,4 +120,322 @@ fn a_fact_that_is_said_twice_is_one_rule() {
         &["Always use tabs.", "Never use tabs."],
         &["Always use tabs.", "Never use tabs."],
     );
+}
+
+/// Checks that sentences after a rule leave it alone, each by itself.
+#[track_caller]
+fn check_stays(rule: &str, others: &[&str]) {
+    let gone: Vec<&&str> = others
+        .iter()
+        .filter(|other| !standing_texts(&[rule, other]).iter().any(|one| one == rule))
+        .collect();
+    assert!(gone.is_empty(), "{rule:?} was taken back by {gone:#?}");
+}
+
+#[test]
+fn a_permission_for_once_takes_nothing_back() {
+    check_stays(
+        "Never push to main without asking me.",
+        &[
+            "You can push to main now, before the release.",
+            "You can now push to main, as I recommended.",
+            "OK, you can push to main now.",
+            "It's fine to push to main now.",
+            "You don't need to wait any longer, push to main now.",
+            "You may commit to main again.",
+            "You can push to main again, before the release.",
+            "I no longer need the push to main.",
+            "I changed my mind about the push to main.",
+            "Cancel the push to main that I asked for.",
+        ],
+    );
+    check_stays(
+        "Never book a hotel with stairs, my wife uses a wheelchair.",
+        &[
+            "You can book the hotel you recommended now.",
+            "You can book the hotel with the stairs after all.",
+            "I no longer need the hotel.",
+            "I changed my mind about the hotel.",
+            "Cancel the hotel I asked for.",
+        ],
+    );
+    check_stays(
+        "Never delete a file.",
+        &[
+            "You can delete this file after all.",
+            "You may read the file again.",
+        ],
+    );
+    check_stays(
+        "Push nie auf main, ohne mich zu fragen.",
+        &[
+            "Du kannst jetzt auf main pushen.",
+            "Du kannst doch jetzt auf main pushen.",
+            "Du kannst wieder auf main pushen, vor dem Release.",
+            "Vergiss den Push auf main, um den ich gebeten habe.",
+        ],
+    );
+    check_stays(
+        "Buche niemals ein Hotel mit Treppen.",
+        &[
+            "Du kannst das Hotel doch buchen.",
+            "Ich brauche das Hotel nicht mehr.",
+            "Du kannst wieder ein Hotel suchen.",
+        ],
+    );
+    check_stays(
+        "Nunca reserves un hotel con escaleras.",
+        &[
+            "Puedes reservar el hotel ahora.",
+            "Puedes reservar ese hotel otra vez.",
+            "Ya no quiero el hotel.",
+            "Cancela el hotel que te pedí.",
+        ],
+    );
+    check_stays(
+        "Ne réserve jamais un hôtel avec des escaliers.",
+        &[
+            "Tu peux réserver l'hôtel maintenant.",
+            "Tu peux réserver cet hôtel finalement.",
+            "Je n'ai plus besoin de l'hôtel.",
+            "Annule l'hôtel que je t'ai demandé.",
+        ],
+    );
+}
+
+#[test]
+fn another_object_takes_nothing_back() {
+    let check_allergy = |fact: &str, others: &[&str]| check_stays(fact, others);
+    check_allergy(
+        "I am allergic to peanuts, so never suggest peanut butter.",
+        &[
+            "You may suggest butter again.",
+            "Forget the rule about butter.",
+            "Forget what I said about butter.",
+        ],
+    );
+    check_allergy(
+        "I am allergic to peanuts.",
+        &[
+            "I'm not allergic to cats anymore.",
+            "I am no longer allergic to cats.",
+            "You may suggest peanuts again.",
+            "You don't have to ask about peanuts any more.",
+            "It's fine to have peanuts on the table again.",
+            "Stop suggesting peanuts.",
+        ],
+    );
+    check_allergy(
+        "Ich bin allergisch gegen Erdnüsse.",
+        &[
+            "Ich bin nicht mehr allergisch gegen Katzen.",
+            "Du darfst wieder Erdnüsse vorschlagen.",
+            "Du musst nicht mehr nach Erdnüssen fragen.",
+        ],
+    );
+    check_allergy(
+        "Soy alérgico a los cacahuetes.",
+        &[
+            "Ya no soy alérgico a los gatos.",
+            "Puedes sugerir cacahuetes otra vez.",
+        ],
+    );
+    check_allergy(
+        "Je suis allergique aux arachides.",
+        &[
+            "Je ne suis plus allergique aux chats.",
+            "Tu peux proposer des arachides à nouveau.",
+        ],
+    );
+    check_stays(
+        "My user ID is mia_li_3668.",
+        &[
+            "Forget the user I asked for.",
+            "I no longer need the user ID.",
+            "I changed my mind about the user.",
+        ],
+    );
+    check_stays(
+        "I'm a vegetarian.",
+        &[
+            "Ignore what I said about the vegetarian restaurant in Porto.",
+            "I no longer want the vegetarian menu.",
+        ],
+    );
+    check_stays(
+        "Always ask me before you book a flight.",
+        &[
+            "Cancel the booking instructions for my flight.",
+            "I no longer want the flight.",
+            "I changed my mind about the flight.",
+            "You can look for a flight again.",
+            "You can book a flight again.",
+        ],
+    );
+    check_stays(
+        "Always answer in German.",
+        &["You don't have to answer any more."],
+    );
+    check_stays(
+        "Lösche nie eine Datei.",
+        &["Lösche die Datei bitte.", "Vergiss die Datei bitte."],
+    );
+    check_stays("Buche immer den Zug.", &["Ich nehme den Zug zurück."]);
+    check_stays(
+        "Always book the train.",
+        &["I'll take the train back.", "We take the train back."],
+    );
+    check_stays(
+        "Always remove unused variables.",
+        &[
+            "Remove the eslint rule about unused variables.",
+            "Delete the rules file for variables.",
+        ],
+    );
+    check_stays(
+        "Always use tabs in Python files.",
+        &["Forget what I said about the sizes of those two files."],
+    );
+}
+
+#[test]
+fn words_that_say_nothing_take_nothing_back() {
+    let german = [
+        "Ich bin allergisch gegen Erdnüsse.",
+        "Ich bin Vegetarier.",
+        "Ich bevorzuge kurze Antworten.",
+        "Wenn ich nach Preisen frage, rechne sie immer in Euro um.",
+    ];
+    for rule in german {
+        check_stays(
+            rule,
+            &[
+                "Ich brauche das nicht mehr.",
+                "Ich habe gegen ihn nichts mehr.",
+                "Vergiss, was ich gesagt habe.",
+                "Wir brauchen euch dafür nicht mehr.",
+                "Du musst das für uns nicht mehr machen.",
+            ],
+        );
+    }
+    for rule in [
+        "Soy alérgico a los cacahuetes.",
+        "Prefiero respuestas cortas.",
+    ] {
+        check_stays(
+            rule,
+            &[
+                "Ya no lo necesito para nosotros.",
+                "Olvida lo que te dije.",
+                "Ya no tienes que hacerlo.",
+            ],
+        );
+    }
+    for rule in [
+        "Je suis allergique aux arachides.",
+        "Je préfère des réponses courtes.",
+    ] {
+        check_stays(
+            rule,
+            &[
+                "Je n'en ai plus besoin.",
+                "Oublie ce que je t'ai dit.",
+                "Tu n'as plus besoin de le faire pour nous.",
+            ],
+        );
+    }
+    for rule in ["I am allergic to peanuts.", "I prefer short answers."] {
+        check_stays(
+            rule,
+            &[
+                "I don't need it any more.",
+                "Forget what I said.",
+                "You don't have to do that for us any more.",
+            ],
+        );
+    }
+}
+
+#[test]
+fn explicit_words_about_the_same_matter_take_back() {
+    check(&["Never push to main.", "You can push to main again."], &[]);
+    check(&["Never push to main.", "Forget the rule about main."], &[]);
+    check(
+        &[
+            "Never book a hotel with stairs, my wife uses a wheelchair.",
+            "You may book a hotel with stairs again, she walks now.",
+        ],
+        &[],
+    );
+    check(
+        &[
+            "Always ask me before you book a flight.",
+            "You don't have to ask me before you book a flight any more.",
+        ],
+        &[],
+    );
+    check(
+        &[
+            "I'm a vegetarian.",
+            "Ignore what I said about being vegetarian.",
+        ],
+        &[],
+    );
+    check(
+        &[
+            "I prefer short answers.",
+            "I no longer prefer short answers.",
+        ],
+        &[],
+    );
+    check(
+        &["Ich bin Vegetarier.", "Ich bin kein Vegetarier mehr."],
+        &[],
+    );
+    check(
+        &[
+            "Ich bin allergisch gegen Erdnüsse.",
+            "Ich bin nicht mehr allergisch gegen Erdnüsse.",
+        ],
+        &[],
+    );
+    check(
+        &["Benutze nie Emojis.", "Du darfst wieder Emojis benutzen."],
+        &[],
+    );
+    check(
+        &[
+            "Soy alérgico a los cacahuetes.",
+            "Ya no soy alérgico a los cacahuetes.",
+        ],
+        &[],
+    );
+    check(
+        &[
+            "Je suis allergique aux arachides.",
+            "Je ne suis plus allergique aux arachides.",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn only_a_persons_own_words_take_back() {
+    let rule = "Never use emojis.";
+    let takes_back = "Forget the rule about emojis.";
+    let statements = |origin, item: Item| find_statements(origin, &item);
+    for place in contexture_testdata::INSERTED_TEXTS {
+        let text = place.replace("{}", takes_back);
+        let mut found = statements(Origin::User, Message::text(Role::User, rule).into());
+        found.extend(statements(
+            Origin::User,
+            Message::text(Role::User, text).into(),
+        ));
+        let standing = StandingRules::from_statements(found.iter().map(|one| (0, one)));
+        assert_eq!(standing.rules().len(), 1, "{place}");
+    }
+    for origin in [Origin::Tool, Origin::Model, Origin::Layer, Origin::System] {
+        let message = Message::text(Role::User, takes_back);
+        assert!(statements(origin, message.into()).is_empty(), "{origin:?}");
+    }
 }

@@ -7,7 +7,7 @@ use contexture_compile::compaction::{
     COVERS, MANIFEST_PERCENT, Manifest, RoomAfterCompaction, TextBudget, ToolHints, gains_enough,
     manifest_budget, retained_tokens,
 };
-use contexture_compile::{CompactAdvice, READ_TOOL, Target};
+use contexture_compile::{CompactAdvice, READ_TOOL, StandingRulesPolicy, Target};
 use contexture_ir::{Audience, Compaction, Item, NodeId, Origin, Part, TextPart, ToolDefinition};
 use contexture_store::NewItem;
 use contexture_tokens::{TokenCounter, counter_for};
@@ -228,6 +228,7 @@ async fn draft_with_cause(
         hints: &hints,
         read_tool: is_readable.then_some(READ_TOOL),
         all: manifests,
+        rules: request.history.standing_rules,
         counter,
     };
     draft_span(
@@ -289,6 +290,8 @@ struct ManifestMaking<'a> {
     read_tool: Option<&'a str>,
     /// What all manifests in effect may take, in tokens.
     all: u64,
+    /// Whether requests quote the rules of the user beside it.
+    rules: StandingRulesPolicy,
     counter: &'a dyn TokenCounter,
 }
 
@@ -388,9 +391,13 @@ async fn draft_span(
     // Identifiers that stay in view need not be repeated in the manifest.
     let manifest = Manifest::from_items_with(&snapshot.readable_items(&gone), making.hints)
         .without_identifiers(&snapshot.readable_items(&stays))
-        .with_read_tool(making.read_tool)
-        .render(TextBudget::Tokens(budget, counter))
-        .text;
+        .with_read_tool(making.read_tool);
+    // Quoted beside it as long as they hold.
+    let manifest = match making.rules {
+        StandingRulesPolicy::Keep => manifest.without_rules(),
+        StandingRulesPolicy::Off => manifest,
+    };
+    let manifest = manifest.render(TextBudget::Tokens(budget, counter)).text;
     let manifest_tokens = counter.count(&manifest).count;
     // Asked before the compactor is: a summary beside it only makes it longer.
     if !gains_enough(tokens, manifest_tokens) {

@@ -1,9 +1,11 @@
 //! Standing rules of stored conversations: shown, dropped, restored, rewound, and gone with their messages.
 
+use std::sync::Arc;
+
 use contexture_compile::{EpochReason, Target};
-use contexture_engine::{Conversation, EngineError};
+use contexture_engine::{CompactOptions, Conversation, EngineError, GivenSummary};
 use contexture_ir::{MessageId, NodeId, assistant_text, user};
-use contexture_store::RedactRequest;
+use contexture_store::{EraseScope, RedactRequest, Store, erase_all};
 
 use crate::support::chat;
 
@@ -112,4 +114,91 @@ async fn a_redacted_message_leaves_no_trace_in_rules() {
     let call = chat.compile(&small()).await.unwrap();
     let payload = call.payload.to_json();
     assert!(!payload.contains("push to main") && !payload.contains("standing_rules"));
+}
+
+/// The payload of a compile that stores nothing.
+async fn payload(chat: &Conversation) -> String {
+    chat.compile(&small())
+        .await
+        .unwrap()
+        .payload
+        .to_json()
+        .to_string()
+}
+
+#[tokio::test]
+async fn a_covered_rule_is_quoted_once_and_gone_when_it_is_dropped() {
+    for summary in [None, GivenSummary::new("The user wanted something fixed.")] {
+        let (chat, _) = long().await;
+        let mut options = CompactOptions::default();
+        if let Some(summary) = summary {
+            options.compactor = Arc::new(summary);
+        }
+        let made = chat.compact(&small(), &options).await.unwrap();
+        let manifest = made.draft.summary.join("\n");
+        // The manifest would keep what the host drops.
+        assert!(!manifest.contains(RULE), "{manifest}");
+        let shown = payload(&chat).await;
+        assert_eq!(shown.matches(RULE).count(), 1, "{shown}");
+        assert!(shown.contains(&format!("turn 2: {RULE}")), "{shown}");
+        let id = chat.rules().await.unwrap()[0].id.clone();
+        chat.drop_rule(id.as_str()).await.unwrap();
+        assert!(!payload(&chat).await.contains(RULE));
+    }
+}
+
+#[tokio::test]
+async fn a_checkpoint_brings_back_drops_pins_and_compactions() {
+    let (chat, node) = long().await;
+    let made = chat.compact(&small(), &CompactOptions::default()).await;
+    let made = made.unwrap().node;
+    let id = chat.rules().await.unwrap()[0].id.clone();
+    chat.drop_rule(id.as_str()).await.unwrap();
+    let then = payload(&chat).await;
+    let (pins, covers) = (
+        chat.pins().await.unwrap(),
+        chat.compactions().await.unwrap(),
+    );
+    chat.checkpoint("kept").await.unwrap();
+
+    chat.restore_rule(id.as_str()).await.unwrap();
+    chat.pin(node).await.unwrap();
+    chat.uncompact(made).await.unwrap();
+    chat.save([user("And now?")]).await.unwrap();
+    assert_ne!(payload(&chat).await, then);
+
+    chat.restore("kept").await.unwrap();
+    assert!(chat.rules().await.unwrap()[0].is_dropped);
+    assert_eq!(chat.pins().await.unwrap(), pins);
+    assert_eq!(chat.compactions().await.unwrap(), covers);
+    assert_eq!(payload(&chat).await, then);
+}
+
+#[tokio::test]
+async fn an_erased_owner_leaves_no_trace_of_rules_and_compactions() {
+    let (chat, _) = long().await;
+    let id = chat.rules().await.unwrap()[0].id.clone();
+    compiled(&chat).await;
+    chat.compact(&small(), &CompactOptions::default())
+        .await
+        .unwrap();
+    chat.drop_rule(id.as_str()).await.unwrap();
+    let engine = chat.engine().clone();
+    let store: Arc<dyn Store> = Arc::clone(engine.store());
+    erase_all(&*store, chat.owner(), &EraseScope::Owner)
+        .await
+        .unwrap();
+    assert!(chat.rules().await.is_err() && chat.compile(&small()).await.is_err());
+    // The same name again is another conversation: nothing is dropped, covered or planned in it.
+    let again = engine.conversation("c").open().await.unwrap();
+    assert!(again.rules().await.unwrap().is_empty());
+    assert!(again.compactions().await.unwrap().is_empty());
+    again.save([user(RULE)]).await.unwrap();
+    let rules = again.rules().await.unwrap();
+    assert!(!rules[0].is_dropped && rules[0].id != id);
+    let shown = payload(&again).await;
+    assert!(
+        !shown.contains("Fix it") && !shown.contains("Earlier here"),
+        "{shown}"
+    );
 }

@@ -66,7 +66,7 @@ impl Tool for CompactConversation {
     const NAME: &'static str = "compact_conversation";
     const TITLE: &'static str = "Compact a conversation";
     const ABOUT: &'static str = "Makes room in a conversation's next calls: its older part is stood for by a manifest \
-        of files, commands, errors, identifiers and figures, after a summary of yours if you give one. No model is \
+        of the user's words, changes, errors, files and identifiers, after a summary of yours if you give one. No model is \
         asked. Every item stays and can be found and read.";
     const EFFECT: ToolEffect = ToolEffect::Adds;
     type Arguments = Arguments;

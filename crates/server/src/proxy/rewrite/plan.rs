@@ -3,6 +3,7 @@
 //! It is sent only where it is another request, fits, and costs less, is the only one that fits, or has something to say
 //! that the client's has not. Not here: what is shown of a history (`contexture-compile`), which policy (`route::policy`).
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use contexture::compile::{
 };
 use contexture::engine::{
     AnsweredRequest, BackgroundSummary, CompileAttempt, Ingested, PrepareOptions, SettingsSource,
+    UsagePreference,
 };
 use contexture::ir::{Item, NodeId, ToolDefinition, Transcript};
 use contexture::wire::TooLong;
@@ -145,6 +147,8 @@ pub(crate) struct RewritePlan {
     cache_scope: String,
     /// Whether the client's request exceeds the window.
     is_over_window: bool,
+    /// Whether it comes so near that the model is told of the cut to come.
+    is_notice_due: bool,
     /// Whether the host refuses what is too long.
     refuses_overflow: bool,
     /// What a request may take behind one that was refused as too long.
@@ -302,6 +306,10 @@ pub(crate) async fn rewrite_request(
     // The reserve is kept free for the answer, so the request has to fit into what is left.
     let space = request.limit();
     plan.is_over_window = whole.report.totals.tokens > space;
+    let notice = plan.prepare.as_ref().and_then(|how| how.notice.as_ref());
+    plan.is_notice_due = notice.is_some_and(|notice| {
+        whole.report.totals.tokens > space / 100 * u64::from(notice.at_percent)
+    });
     // After the client's own request is compiled: that one must keep all tools it came with.
     if let Some(most) = plan.policy.tools.select {
         plan.changes.client_tools = {
@@ -417,6 +425,7 @@ impl RewritePlan {
             request: Arc::new(parsed),
             cache_scope: String::new(),
             is_over_window: false,
+            is_notice_due: false,
             refuses_overflow: false,
             retry_budget: None,
             server_tools: ServerTools::from_layers(chat),
@@ -636,9 +645,18 @@ impl RewritePlan {
         // round before.
         let refused = |error: EngineError| rewrite_failure(&error);
         // Compacted only on overflow: as long as it fits the prefix stays, and with it the provider's cache.
-        let compaction = self.prepare.as_ref();
-        let call = if let Some(how) = compaction.filter(|_| self.is_over_window) {
-            let prepared = chat.prepare_with(&target, how, options).await;
+        // Shortly before, the model is told of it, and may ask for it.
+        let is_near = self.is_over_window || self.is_notice_due;
+        let call = if let Some(how) = self.prepare.as_ref().filter(|_| is_near) {
+            let how = match self.is_over_window {
+                true => Cow::Borrowed(how),
+                // Whether it fits was decided by the count.
+                false => Cow::Owned(PrepareOptions {
+                    usage: UsagePreference::CountedFirst,
+                    ..how.clone()
+                }),
+            };
+            let prepared = chat.prepare_with(&target, &how, options).await;
             let prepared = prepared.map_err(refused)?;
             // The compaction is stored by now, so the answer goes behind it, whichever request is sent.
             ingested.head = prepared.call.base();

@@ -116,7 +116,36 @@ async fn what_a_person_asks_to_hold_stands_in_every_request() {
         let without = sent.iter().skip(2).filter(|body| !body.contains(RULE));
         // Without the pass it is gone once its message is out of view.
         assert_eq!(without.count() == 0, holds, "{policy}");
+        // It is quoted, and not only told by a manifest.
+        let quoted = format!("turn 3: {RULE}");
+        assert_eq!(
+            sent.iter().any(|body| body.contains(&quoted)),
+            holds,
+            "{policy}"
+        );
     }
+}
+
+#[tokio::test]
+async fn a_rule_outlives_the_window_that_a_client_keeps_itself() {
+    const RULE: &str = "Never push to main without asking me.";
+    let proxied = with("limit_tokens = 2000\n").await;
+    let headers = [("x-contexture-conversation", "windowed")];
+    let mut history = Vec::new();
+    for turn in 0..20 {
+        history.push(match turn {
+            2 => says(RULE),
+            _ => long(turn),
+        });
+        let window = &history[history.len().saturating_sub(5)..];
+        let answer = proxied.ask_with(CHAT, &chat(window), &headers).await;
+        history.push(said(&answer));
+    }
+    let sent = sent(&proxied);
+    let without: Vec<usize> = (2..sent.len())
+        .filter(|at| !sent[*at].contains(RULE))
+        .collect();
+    assert!(without.is_empty(), "requests {without:?} of {}", sent.len());
 }
 
 #[tokio::test]
