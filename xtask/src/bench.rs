@@ -2,7 +2,7 @@
 //!
 //! Not here: what is measured, and which results are acceptable; both are in each crate's `benches/`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -23,6 +23,8 @@ pub(crate) struct Arguments {
     /// Other projects that do the same too; their packages come from npm and PyPI
     #[arg(long)]
     peers: bool,
+    /// Data to measure, for a benchmark that takes some (`recall`)
+    path: Option<PathBuf>,
     /// Passed on to the benchmarks: a filter
     #[arg(last = true)]
     rest: Vec<String>,
@@ -113,9 +115,13 @@ fn bench_commands(packages: &[Package], arguments: &Arguments) -> Vec<(String, C
         named.iter().for_each(|bench| {
             command.args(["--bench", bench]);
         });
-        if arguments.quick || !arguments.rest.is_empty() {
+        let has_more = arguments.quick || arguments.path.is_some() || !arguments.rest.is_empty();
+        if has_more {
             command.arg("--");
         }
+        // Cargo runs a benchmark in the folder of its crate.
+        let path = arguments.path.as_ref();
+        command.args(path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())));
         if arguments.quick {
             command.arg("--quick");
         }
@@ -155,6 +161,7 @@ mod tests {
             name: name.map(str::to_owned),
             quick,
             peers: false,
+            path: None,
             rest,
         };
         let commands = bench_commands(&packages(), &arguments);
@@ -173,6 +180,22 @@ mod tests {
                 "cargo bench -p contexture-render --bench xml"
             ]
         );
+    }
+
+    /// Cargo runs a benchmark in the folder of its crate, where a relative path would name something else.
+    #[test]
+    fn a_path_is_passed_on_as_absolute() {
+        let arguments = Arguments {
+            name: Some("loading".to_owned()),
+            quick: false,
+            peers: false,
+            path: Some("data/locomo".into()),
+            rest: Vec::new(),
+        };
+        let commands = bench_commands(&packages(), &arguments);
+        let path = std::path::absolute("data/locomo").unwrap();
+        let last = commands[0].1.get_args().last().unwrap();
+        assert_eq!(Path::new(last), path);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How much of the evidence for a question search finds: `cargo xtask bench recall -- PATH`.
+//! How much of the evidence for a question search finds: `cargo xtask bench recall PATH`.
 //!
 //! `PATH` is a JSON file in LoCoMo's form, or a folder of such files: conversations in sessions, and
 //! questions with the ids of the turns that hold the answer. The data is not part of the repository;

@@ -38,10 +38,11 @@ pub fn encode_hit_cursor(cursor: &SearchCursor) -> String {
     let SearchCursor {
         score,
         created_ms,
+        depth,
         conversation,
         node,
     } = cursor;
-    format!("{score}~{created_ms}~{conversation}~{node}")
+    format!("{score}~{created_ms}~{depth}~{conversation}~{node}")
 }
 
 /// Reads what [`encode_hit_cursor`] wrote; `None` for anything else.
@@ -51,10 +52,11 @@ pub fn parse_hit_cursor(text: &str) -> Option<SearchCursor> {
     let cursor = SearchCursor {
         score: parts.next()?.parse().ok()?,
         created_ms: parts.next()?.parse().ok()?,
+        depth: parts.next()?.parse().ok()?,
         conversation: ConversationId::new(parts.next()?).ok()?,
         node: parts.next()?.parse::<NodeId>().ok()?,
     };
-    // A fifth part means that somebody made it up.
+    // A sixth part means that somebody made it up.
     parts.next().is_none().then_some(cursor)
 }
 
@@ -118,6 +120,7 @@ mod tests {
         let cursor = SearchCursor {
             score: 7,
             created_ms: -12,
+            depth: 3,
             conversation: ConversationId::new("a.b_c:d-1").unwrap(),
             node: NodeId::from_bytes([7; 16]),
         };
@@ -126,9 +129,9 @@ mod tests {
         let node = "0".repeat(32);
         for made_up in [
             String::new(),
-            "1~2~a".to_owned(),
-            format!("1~2~a~{node}~"),
-            format!("-1~2~a~{node}"),
+            "1~2~3~a".to_owned(),
+            format!("1~2~3~a~{node}~"),
+            format!("-1~2~3~a~{node}"),
             "9".repeat(5_000),
         ] {
             assert_eq!(parse_hit_cursor(&made_up), None, "{made_up}");

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use contexture::store::rules::{Query, typed_request};
+use contexture::store::rules::{Query, split_pieces, typed_request};
 use contexture::store::{Hit, MatchMode, PathEnd, SearchPage, SearchRequest, SearchScope};
 use contexture::{Engine, EngineError, Owner};
 
@@ -126,7 +126,11 @@ async fn count_words_apart(
     owner: &Owner,
     request: &SearchRequest,
 ) -> Result<Vec<WordHitsDocument>, EngineError> {
-    let words: Vec<&str> = request.query.split_whitespace().take(WORDS_APART).collect();
+    // A phrase in quotes counts as one word.
+    let words: Vec<&str> = split_pieces(&request.query)
+        .into_iter()
+        .take(WORDS_APART)
+        .collect();
     let mut counts = Vec::new();
     if words.len() < 2 {
         return Ok(counts);

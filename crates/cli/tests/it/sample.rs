@@ -49,6 +49,16 @@ pub(crate) fn of_resource(place: &Place, id: &str, resource: &str) {
     });
 }
 
+/// A conversation in which a user says these texts.
+pub(crate) fn said(place: &Place, id: &str, texts: &[&str]) {
+    wait(async {
+        let chat = open(place, id).await;
+        for text in texts {
+            chat.save([user(*text)]).await.unwrap();
+        }
+    });
+}
+
 /// A conversation of so many short messages on one branch.
 pub(crate) fn long(place: &Place, id: &str, messages: usize) {
     wait(async {

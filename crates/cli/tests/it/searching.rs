@@ -140,3 +140,29 @@ fn hits_are_shown_with_what_stands_beside_them() {
     );
     assert_eq!(place.run(&format!("search refund --at {id}")).code, 2);
 }
+
+#[test]
+fn a_question_is_answered_and_the_newest_comes_first() {
+    let place = Place::new();
+    let said = [
+        "The staging password rotates every Friday.",
+        "My office is Oslo.",
+        "My office is Bergen.",
+    ];
+    sample::said(&place, "notes", &said);
+    let text = place.ok("search When does the staging password rotate");
+    assert!(text.contains("every Friday"), "{text}");
+    let text = place.ok("search which office");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[1], "  My office is Bergen.", "{text}");
+    assert_eq!(lines[3], "  My office is Oslo.", "{text}");
+    assert!(lines[4].starts_with("  so until "), "{text}");
+    let newer = lines[0].split_whitespace().nth(1).unwrap();
+    assert!(
+        lines[4].ends_with(&format!("replaced by {newer}")),
+        "{text}"
+    );
+    // Without a hit for all words, each is counted.
+    let run = place.run("search --all-words office Friday");
+    assert!(run.err.contains("apart: office 2, Friday 1"), "{}", run.err);
+}

@@ -45,6 +45,7 @@ impl LayerHost for EngineHost {
             text: hit.snippet.text,
             at_ms: hit.created_ms,
             score: f64::from(hit.score),
+            replaced_ms: hit.replaced.map(|newer| newer.created_ms),
         });
         Ok(found.collect())
     }

@@ -28,6 +28,8 @@ use crate::contract::{
 const TOOL: &str = "search_history";
 /// Bytes of a question that are used, from its beginning and from its end.
 const QUESTION: usize = 2_000;
+/// Number of different words that are asked for of each end of a longer message; together as many as a search uses.
+const END_WORDS: usize = 16;
 /// Number of hits requested: some are on the path, some are duplicates.
 const HITS: usize = 100;
 /// Maximum number of texts returned.
@@ -204,33 +206,50 @@ fn cosine_similarity(a: &[f32], b: &[f32]) -> f64 {
 
 /// Returns what of a message is searched for; `None` if no word of it says what it is about.
 ///
-/// Both ends of a long message: the question precedes or follows pasted text.
+/// A person who writes quotes or stars means no operators, so they are left out. Of a long message both ends are asked, the end
+/// first: the question precedes or follows pasted text.
 fn question_of(message: &str) -> Option<String> {
     let head = message.floor_char_boundary(QUESTION);
     let tail = message.ceil_char_boundary(message.len().saturating_sub(QUESTION));
     let ends = [message.get(..head)?, message.get(tail.max(head)..)?].join(" ");
-    let has_content = |piece: &str| {
+    let ends = ends.replace(['"', '\u{201C}', '\u{201D}', '*'], " ");
+    let has_content = |piece: &&str| {
         let word = content_of(piece).trim_matches(|c: char| !c.is_alphanumeric());
         !word.is_empty() && !is_function_word(&word.to_lowercase())
     };
-    ends.split_whitespace().any(has_content).then_some(ends)
+    let mut said = BTreeSet::new();
+    let words = ends.split_whitespace().filter(has_content);
+    // A log repeats its words.
+    let words: Vec<&str> = words.filter(|word| said.insert(*word)).collect();
+    let (first, last) = words.split_at(words.len().saturating_sub(END_WORDS));
+    let first = first.get(..END_WORDS).unwrap_or(first);
+    let order = match words.len() > 2 * END_WORDS {
+        true => [last, first],
+        false => [first, last],
+    };
+    (!words.is_empty()).then(|| order.concat().join(" "))
 }
 
-/// Returns the fields of a hit for the model.
-fn hit_fields(found: &HistoryHit) -> [(&'static str, String); 4] {
-    let when = Timestamp::from_millisecond(found.at_ms);
-    let when = when.map_or_else(
-        |_| "unknown".to_owned(),
-        |at| at.strftime("%Y-%m-%d").to_string(),
-    );
+/// Returns the fields of a hit for the model; `until` if it is so no more.
+fn hit_fields(found: &HistoryHit) -> Vec<(&'static str, String)> {
     // By characters and not by bytes, so that no character is split.
     let text = found.text.chars().take(CHARACTERS).collect();
-    [
+    let mut fields = vec![
         ("conversation", found.conversation.to_string()),
         ("node", found.node.to_string()),
-        ("date", when),
-        ("text", text),
-    ]
+        ("date", format_day(found.at_ms)),
+    ];
+    // Before the text: otherwise a model may take what was so for what is.
+    fields.extend(found.replaced_ms.map(|until| ("until", format_day(until))));
+    fields.push(("text", text));
+    fields
+}
+
+fn format_day(ms: i64) -> String {
+    Timestamp::from_millisecond(ms).map_or_else(
+        |_| "unknown".to_owned(),
+        |at| at.strftime("%Y-%m-%d").to_string(),
+    )
 }
 
 #[async_trait]
@@ -299,7 +318,7 @@ impl Layer for Retrieval {
             .await?;
         let found: Vec<BTreeMap<&str, String>> = found
             .iter()
-            .map(|one| hit_fields(&one.hit).into())
+            .map(|one| hit_fields(&one.hit).into_iter().collect())
             .collect();
         encode_result(&found)
     }
@@ -321,6 +340,27 @@ mod tests {
         let both = question_of(&long).unwrap();
         assert!(both.starts_with("Alpha") && both.ends_with("omega"));
         assert!(both.len() <= 2 * QUESTION + 1);
+    }
+
+    #[test]
+    fn a_message_is_words_and_its_end_counts() {
+        for (message, expected) in [
+            (
+                "He wrote \"see you on Monday\". Where is W*?",
+                "wrote see Monday Where W ?",
+            ),
+            ("a b b a parcel parcel", "b parcel"),
+        ] {
+            assert_eq!(question_of(message).as_deref(), Some(expected), "{message}");
+        }
+        let log: String = (0..300).map(|n| format!("line{n} ")).collect();
+        let question = question_of(&format!("{log}Why did the parcel W123 not arrive?")).unwrap();
+        let words: Vec<&str> = question.split(' ').collect();
+        assert_eq!(words.len(), 2 * END_WORDS);
+        assert_eq!(
+            (words[13], words[15], words[16]),
+            ("parcel", "arrive?", "line0")
+        );
     }
 
     #[test]

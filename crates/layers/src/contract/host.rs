@@ -12,7 +12,7 @@ use crate::contract::layer_id::LayerId;
 #[async_trait]
 pub trait LayerHost: fmt::Debug + Send + Sync {
     /// Searches the owner's conversations for texts with any word of `query`, at most `limit`: best first, by how many
-    /// words they contain and how rare these are. Words are separated by white space, at most 32 of them.
+    /// words they contain and how rare these are. Words are separated by white space; the first 32 are used.
     async fn search(&self, query: &str, limit: usize) -> Result<Vec<HistoryHit>, LayerError>;
 
     /// Asks a model. Its tokens count for the layer that asks, and for its run.
@@ -32,6 +32,9 @@ pub struct HistoryHit {
     pub at_ms: i64,
     /// Score of the match; larger is better, comparable within one search.
     pub score: f64,
+    /// When a newer statement of the same person replaced what the text states, in milliseconds since the Unix epoch:
+    /// until then it was so. `None` if nothing did.
+    pub replaced_ms: Option<i64>,
 }
 
 /// A host without any services.

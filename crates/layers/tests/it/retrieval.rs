@@ -51,6 +51,7 @@ fn library(texts: &[(i64, &str)]) -> Arc<Library> {
         text: (*text).to_owned(),
         at_ms: day * DAY,
         score: 0.0,
+        replaced_ms: None,
     });
     Arc::new(Library(found.collect()))
 }

@@ -1,9 +1,10 @@
 //! Tools that read, on recorded sessions.
 
+use contexture::user;
 use contexture_mcp::Access;
 use serde_json::{Value, json};
 
-use crate::support::{AIRLINE, CODING, Client, SMALL, recorded, text};
+use crate::support::{AIRLINE, CODING, Client, SMALL, ada, empty, recorded, text};
 
 fn ids<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
     let list = list.as_array().unwrap().iter();
@@ -70,6 +71,39 @@ async fn what_was_said_is_found_and_read_around() {
     let nowhere = json!({ "query": "flight", "conversation": CODING });
     let nowhere = client.ask("search_conversations", nowhere).await;
     assert_eq!(nowhere["hits"], json!([]));
+}
+
+/// A question finds its answer, the newer of two statements first, and the older says what replaced it.
+#[tokio::test]
+async fn a_question_finds_what_is_so_now() {
+    let engine = empty();
+    let chat = engine.conversation("office").owner(ada().as_str());
+    let chat = chat.open().await.unwrap();
+    for said in ["Hello.", "My office is Oslo.", "My office is Bergen."] {
+        chat.save([user(said)]).await.unwrap();
+    }
+    let client = Client::of(&engine, Access::Read).await;
+    let asked = json!({ "query": "Which office do I have?", "around": 1 });
+    let found = client.ask("search_conversations", asked).await;
+    let hits = &found["hits"];
+    assert_eq!(
+        (text(&hits[0], "text"), text(&hits[1], "text")),
+        ("My office is Bergen.", "My office is Oslo.")
+    );
+    assert_eq!(hits[1]["replaced_by"], hits[0]["id"], "{found}");
+    assert!(hits[1]["until"].is_string() && hits[0].get("until").is_none());
+    assert_eq!(text(&hits[1]["before"][0], "text"), "Hello.");
+    // At the older one, the newer was not known.
+    let then = json!({ "query": "office", "conversation": "office", "at": hits[1]["id"] });
+    let then = client.ask("search_conversations", then).await;
+    assert_eq!(then["hits"].as_array().unwrap().len(), 1, "{then}");
+    assert!(then["hits"][0].get("until").is_none(), "{then}");
+    let apart = json!({ "query": "\"my office\" zebra", "all_words": true });
+    let apart = client.ask("search_conversations", apart).await;
+    assert_eq!(
+        apart["apart"],
+        json!([{"word": "\"my office\"", "hits": 2}, {"word": "zebra", "hits": 0}])
+    );
 }
 
 #[tokio::test]

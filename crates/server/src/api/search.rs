@@ -68,6 +68,9 @@ struct SearchParams {
 struct HitCursor {
     score: u32,
     created_ms: i64,
+    /// Absent in cursors of earlier versions.
+    #[serde(default)]
+    depth: u64,
     conversation: String,
     node: String,
 }
@@ -116,6 +119,7 @@ async fn search_items(
         let place = HitCursor {
             score: next.score,
             created_ms: next.created_ms,
+            depth: next.depth,
             conversation: next.conversation.to_string(),
             node: next.node.to_string(),
         };
@@ -155,6 +159,7 @@ fn to_search_cursor(place: &HitCursor) -> Result<SearchCursor, Problem> {
     Ok(SearchCursor {
         score: place.score,
         created_ms: place.created_ms,
+        depth: place.depth,
         conversation: conversation_id(&place.conversation)?,
         node: node_id(&place.node)?,
     })

@@ -211,3 +211,37 @@ async fn a_search_at_a_node_knows_nothing_of_what_came_later() {
     let alone = [("query", "x"), ("at", "00")];
     stand.find(PATH, &alone).await.refused(400, "bad_query");
 }
+
+/// What a person types narrows a search; the store's behaviours have the rules.
+#[tokio::test]
+async fn operators_narrow_what_is_found() {
+    let stand = Stand::new().await;
+    talk(&stand, "a", &["Refund the gloves", "Gloves and blue hats"]).await;
+    for (query, expected) in [
+        ("gloves", 2),
+        ("gloves -hats", 1),
+        ("gloves -\u{201C}blue hats\u{201D}", 1),
+        ("gloves from:user", 2),
+        ("gloves from:assistant", 0),
+        ("gloves before:1960-01", 0),
+        ("gloves after:2999-01", 0),
+        ("gloves from:user after:1960-05 -hats", 1),
+        ("\"blue hats\"", 1),
+        ("\"hats blue\"", 0),
+    ] {
+        let found = stand.find(PATH, &[("query", query)]).await.ok();
+        assert_eq!(found["hits"].as_array().unwrap().len(), expected, "{query}");
+    }
+    // Where no item has all words, each is counted, a phrase in quotes as one.
+    let all = [("query", "\"blue hats\" gloves zebra"), ("all", "true")];
+    let found = stand.find(PATH, &all).await.ok();
+    assert_eq!(
+        found["apart"],
+        json!([
+            {"word": "\"blue hats\"", "hits": 1},
+            {"word": "gloves", "hits": 2},
+            {"word": "zebra", "hits": 0},
+        ]),
+        "{found}"
+    );
+}

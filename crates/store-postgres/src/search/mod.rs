@@ -82,7 +82,7 @@ const FROM_END_OF_PATH: &str = concat!(
 /// Proposals of an owner, of one resource or of all. `OFFSET 0` makes the planner scan the index
 /// once and not for each conversation.
 const OF_OWNER: &str = concat!(
-    "SELECT t.conversation, t.segment, t.depth, l.id \
+    "SELECT t.conversation, t.segment, t.depth, l.id, l.resource \
      FROM (SELECT conversation, segment, depth, created_ms FROM contexture.terms t WHERE ",
     asked!(),
     " OFFSET 0) AS t JOIN contexture.listings l ON l.conversation = t.conversation \
@@ -132,6 +132,8 @@ type NodeKey = ([u8; 16], i32, i32);
 /// A node that the index proposes.
 struct ProposedNode {
     conversation: ConversationId,
+    /// Resource of the conversation, if several are searched.
+    resource: Option<String>,
     key: [u8; 16],
     position: NodePosition,
 }
@@ -296,7 +298,7 @@ async fn propose_nodes(
             let rows = tx.query_rows(in_conversation, params).await?;
             let proposed = rows
                 .iter()
-                .map(|row| decode_proposed_node(row, conv.id.clone()));
+                .map(|row| decode_proposed_node(row, conv.id.clone(), None));
             proposed.collect()
         }
         SearchArea::Owner(resource) => {
@@ -305,7 +307,11 @@ async fn propose_nodes(
             let rows = tx.query_rows(OF_OWNER, params).await?;
             let proposed = rows.iter().map(|row| {
                 let id = ConversationId::new(get_column::<&str>(row, 3)?);
-                decode_proposed_node(row, id.map_err(|error| corrupt_error(error.to_string()))?)
+                let id = id.map_err(|error| corrupt_error(error.to_string()))?;
+                // Only compared with others of this search, so damaged text costs nothing.
+                let resource = get_column::<Option<&[u8]>>(row, 4)?;
+                let resource = resource.map(|name| String::from_utf8_lossy(name).into_owned());
+                decode_proposed_node(row, id, resource)
             });
             proposed.collect()
         }
@@ -333,9 +339,14 @@ fn match_params(scope: &str, request: &SearchRequest, ranking: &Ranking<NodeKey>
     ]
 }
 
-fn decode_proposed_node(row: &Row, conversation: ConversationId) -> Result<ProposedNode, RowError> {
+fn decode_proposed_node(
+    row: &Row,
+    conversation: ConversationId,
+    resource: Option<String>,
+) -> Result<ProposedNode, RowError> {
     Ok(ProposedNode {
         conversation,
+        resource,
         key: get_bytes(row, 0)?,
         position: NodePosition {
             segment: get_column(row, 1)?,
@@ -398,7 +409,11 @@ async fn examine_nodes(
                 true => proposed.with_neighbours(&row)?,
                 false => proposed.alone(),
             };
-            let candidate = SearchCandidate::from_node(&proposed.conversation, &node);
+            let candidate = SearchCandidate::from_node(
+                &proposed.conversation,
+                proposed.resource.as_deref(),
+                &node,
+            );
             if ranking.examine_candidate(&candidate, place).is_break() {
                 return Ok(());
             }

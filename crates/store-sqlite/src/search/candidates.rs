@@ -6,13 +6,13 @@
 
 use std::ops::ControlFlow;
 
-use contexture_ir::{Audience, ConversationId, MessageId, NodeId};
+use contexture_ir::{Audience, MessageId, NodeId};
 use contexture_store::rules::{NodePlace, Ranking, SearchCandidate};
 use contexture_store::{Node, NodeKind};
 use rusqlite::{CachedStatement, Connection};
 
-use super::conversation_number;
 use super::index::decode_undamaged;
+use super::{SearchedConversation, conversation_number};
 use crate::error::RowError;
 use crate::rows::codec;
 use crate::rows::node_columns::{self, NodeColumns};
@@ -39,7 +39,7 @@ impl<'c> CandidateReader<'c> {
     pub(super) fn offer(
         &mut self,
         ranking: &mut Ranking<i64>,
-        conversation: &ConversationId,
+        conversation: &SearchedConversation,
         key: i64,
     ) -> Result<ControlFlow<()>, RowError> {
         let mut rows = self.statement.query([key])?;
@@ -75,7 +75,8 @@ impl<'c> CandidateReader<'c> {
             }
         }
         let candidate = SearchCandidate {
-            conversation,
+            conversation: &conversation.id,
+            resource: conversation.resource.as_deref(),
             node: read.node,
             message_id: read.message_id,
             kind: read.kind,

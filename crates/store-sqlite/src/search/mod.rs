@@ -30,31 +30,60 @@ use proposals::{FoundNode, IndexProposal, PhraseNodes, Proposals};
 /// whole index is searched, at a cost that depends on the texts of all owners.
 const FEW_CONVERSATIONS: u32 = 256;
 
+/// Largest number of matches of all owners that are visited for one owner and one proposal, about a quarter of a second.
+/// What is beyond is left out, and the page says so.
+const VISITED_MATCHES: usize = 200_000;
+
 /// Rowids in a range that match an expression.
 pub(crate) const IN_RANGE: &str =
     "SELECT rowid FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC";
 
-/// Rowids of an owner, of one resource or of all, that match an expression. The join computes the
-/// conversation's number from the rowid as `fts_rowid` does.
-pub(crate) const OF_OWNER: &str = "SELECT search.rowid, c.id FROM search JOIN conversations c \
+/// Rowids of all owners that match an expression, with the id of the conversation if it is of an owner, of one resource
+/// or of all. The join computes the conversation's number from the rowid as `fts_rowid` does. Others are not left out: they
+/// cost as much and are counted.
+pub(crate) const OF_OWNER: &str = "SELECT search.rowid, c.id, c.resource FROM search \
+     LEFT JOIN conversations c \
      ON c.no = iif(search.rowid < 1 << 41, search.rowid >> 10, (search.rowid - (1 << 41)) >> 32) \
-     WHERE search MATCH ?1 AND c.owner = ?2 AND (?3 IS NULL OR c.resource = ?3) \
-     ORDER BY search.rowid DESC";
+     AND c.owner = ?2 AND (?3 IS NULL OR c.resource = ?3) \
+     WHERE search MATCH ?1 ORDER BY search.rowid DESC";
 
 /// Nodes in a range of keys, for queries that no index narrows.
 const NODES_IN_RANGE: &str =
     "SELECT id FROM nodes WHERE id BETWEEN ? AND ? AND redacted_ms IS NULL ORDER BY id DESC";
 
 /// An owner's conversations, of one resource or of all, in the order of their index.
-pub(crate) const CONVERSATIONS_OF_OWNER: &str = "SELECT no, id FROM conversations \
+pub(crate) const CONVERSATIONS_OF_OWNER: &str = "SELECT no, id, resource FROM conversations \
      WHERE owner = ?1 AND (?2 IS NULL OR resource = ?2) ORDER BY updated_ms DESC, id";
+
+/// A conversation that is searched.
+#[derive(Clone, Debug)]
+pub(crate) struct SearchedConversation {
+    id: ConversationId,
+    /// Resource, if several conversations are searched.
+    resource: Option<String>,
+}
+
+impl SearchedConversation {
+    fn from_columns(id: String, resource: Option<String>) -> Result<Self, RowError> {
+        let id = ConversationId::new(id).map_err(|error| corrupt_error(error.to_string()))?;
+        Ok(Self { id, resource })
+    }
+}
+
+/// Whether all matches of an area were visited, unless the visitor broke off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum VisitExtent {
+    Whole,
+    /// Others were left out, because too many of other owners are among them.
+    Newest,
+}
 
 /// Conversations or path to search in, determined before anything is read.
 pub(crate) enum SearchArea {
     /// A few conversations; for a single one, possibly only a path of it.
     Few {
-        /// Ids of the conversations, by number.
-        conversations: BTreeMap<u32, ConversationId>,
+        /// The conversations, by number.
+        conversations: BTreeMap<u32, SearchedConversation>,
         /// Ranges of their numbers, the newest first.
         ranges: Vec<ConversationRange>,
         path: Option<Vec<Stretch>>,
@@ -111,8 +140,12 @@ impl SearchArea {
     }
 
     fn single_conversation(conv: &ConversationRow, path: Option<Vec<Stretch>>) -> Self {
+        let only = SearchedConversation {
+            id: conv.id.clone(),
+            resource: None,
+        };
         Self::Few {
-            conversations: [(conv.no, conv.id.clone())].into(),
+            conversations: [(conv.no, only)].into(),
             ranges: vec![ConversationRange {
                 numbers: conv.no..=conv.no,
                 longest: conv.next_seq,
@@ -128,14 +161,14 @@ impl SearchArea {
     ) -> Result<Self, RowError> {
         let mut few = conn
             .prepare_cached(
-                "SELECT no, id, next_seq FROM conversations WHERE owner = ?1 \
+                "SELECT no, id, next_seq, resource FROM conversations WHERE owner = ?1 \
                  AND (?2 IS NULL OR resource = ?2) LIMIT ?3",
             )?
             .query_map(
                 params![owner.as_str(), resource, FEW_CONVERSATIONS + 1],
-                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
             )?
-            .collect::<Result<Vec<(u32, String, u32)>, _>>()?;
+            .collect::<Result<Vec<(u32, String, u32, Option<String>)>, _>>()?;
         // One extra row shows that there are too many.
         if few.len() > FEW_CONVERSATIONS as usize {
             return Ok(Self::Many {
@@ -144,12 +177,14 @@ impl SearchArea {
             });
         }
         // Newest first, which is the order in which the ranking takes candidates until its limit.
-        few.sort_unstable_by_key(|(no, _, _)| std::cmp::Reverse(*no));
-        let ranges = ConversationRange::join(few.iter().map(|(no, _, next_seq)| (*no, *next_seq)));
-        let ids = few.into_iter();
-        let ids = ids.map(|(no, id, _)| Ok((no, parse_conversation_id(id)?)));
+        few.sort_unstable_by_key(|(no, ..)| std::cmp::Reverse(*no));
+        let ranges =
+            ConversationRange::join(few.iter().map(|(no, _, next_seq, _)| (*no, *next_seq)));
+        let conversations = few.into_iter().map(|(no, id, _, resource)| {
+            Ok((no, SearchedConversation::from_columns(id, resource)?))
+        });
         Ok(Self::Few {
-            conversations: ids.collect::<Result<_, RowError>>()?,
+            conversations: conversations.collect::<Result<_, RowError>>()?,
             ranges,
             path: None,
         })
@@ -161,11 +196,14 @@ impl SearchArea {
         &self,
         conn: &Connection,
         proposal: &IndexProposal,
-        mut visit: impl FnMut(&ConversationId, FoundNode) -> Result<ControlFlow<()>, RowError>,
-    ) -> Result<(), RowError> {
+        mut visit: impl FnMut(&SearchedConversation, FoundNode) -> Result<ControlFlow<()>, RowError>,
+    ) -> Result<VisitExtent, RowError> {
         let expression = match proposal {
-            IndexProposal::Nothing => return Ok(()),
-            IndexProposal::AllNodes => return self.for_each_node(conn, visit),
+            IndexProposal::Nothing => return Ok(VisitExtent::Whole),
+            IndexProposal::AllNodes => {
+                self.for_each_node(conn, visit)?;
+                return Ok(VisitExtent::Whole);
+            }
             IndexProposal::Matches(expression) => expression,
         };
         match self {
@@ -176,18 +214,28 @@ impl SearchArea {
             } => {
                 let mut visit =
                     |node| visit_in_area(conversations, path.as_deref(), node, &mut visit);
-                for_each_match_in_ranges(conn, expression, ranges, &mut visit)
+                for_each_match_in_ranges(conn, expression, ranges, &mut visit)?;
+                Ok(VisitExtent::Whole)
             }
             Self::Many { owner, resource } => {
                 let mut statement = conn.prepare_cached(OF_OWNER)?;
                 let mut rows = statement.query(params![expression, owner.as_str(), resource])?;
+                let mut visited = 0;
                 while let Some(row) = rows.next()? {
-                    let id = parse_conversation_id(row.get(1)?)?;
-                    if visit(&id, FoundNode::new(0, row.get(0)?))?.is_break() {
-                        return Ok(());
+                    visited += 1;
+                    if visited > VISITED_MATCHES {
+                        return Ok(VisitExtent::Newest);
+                    }
+                    let Some(id) = row.get(1)? else {
+                        continue;
+                    };
+                    let conversation = SearchedConversation::from_columns(id, row.get(2)?)?;
+                    let node = FoundNode::new(0, row.get(0)?);
+                    if visit(&conversation, node)?.is_break() {
+                        break;
                     }
                 }
-                Ok(())
+                Ok(VisitExtent::Whole)
             }
         }
     }
@@ -197,7 +245,7 @@ impl SearchArea {
     fn for_each_node(
         &self,
         conn: &Connection,
-        mut visit: impl FnMut(&ConversationId, FoundNode) -> Result<ControlFlow<()>, RowError>,
+        mut visit: impl FnMut(&SearchedConversation, FoundNode) -> Result<ControlFlow<()>, RowError>,
     ) -> Result<(), RowError> {
         match self {
             Self::Few {
@@ -221,9 +269,11 @@ impl SearchArea {
                 let mut statement = conn.prepare_cached(CONVERSATIONS_OF_OWNER)?;
                 let mut rows = statement.query(params![owner.as_str(), resource])?;
                 while let Some(row) = rows.next()? {
-                    let (no, id) = (row.get(0)?, parse_conversation_id(row.get(1)?)?);
-                    let (first, last) = key_range(no);
-                    let mut visit = |key| visit(&id, FoundNode::new(0, fts_rowid::of_key(key)));
+                    let conversation =
+                        SearchedConversation::from_columns(row.get(1)?, row.get(2)?)?;
+                    let (first, last) = key_range(row.get(0)?);
+                    let mut visit =
+                        |key| visit(&conversation, FoundNode::new(0, fts_rowid::of_key(key)));
                     if for_each_key(conn, first..=last, &mut visit)?.is_break() {
                         return Ok(());
                     }
@@ -236,10 +286,10 @@ impl SearchArea {
 
 /// Visits a node if it is of these conversations, and on the path if there is one.
 fn visit_in_area(
-    conversations: &BTreeMap<u32, ConversationId>,
+    conversations: &BTreeMap<u32, SearchedConversation>,
     path: Option<&[Stretch]>,
     node: FoundNode,
-    visit: &mut impl FnMut(&ConversationId, FoundNode) -> Result<ControlFlow<()>, RowError>,
+    visit: &mut impl FnMut(&SearchedConversation, FoundNode) -> Result<ControlFlow<()>, RowError>,
 ) -> Result<ControlFlow<()>, RowError> {
     let key = node.key();
     match conversations.get(&conversation_number(key)) {
@@ -300,7 +350,7 @@ pub(crate) fn search_nodes(
 ) -> Result<SearchPage, RowError> {
     let mut ranking = Ranking::new(request, &limits.search);
     // Neighbours are of conversations that have candidates.
-    let mut names: BTreeMap<u32, ConversationId> = BTreeMap::new();
+    let mut names: BTreeMap<u32, SearchedConversation> = BTreeMap::new();
     // Rare terms weigh more, so the frequencies are counted first, up to a limit above which the
     // exact number does not matter. The nodes are kept: most searches need no others.
     let counted = ranking.terms_to_count().into_iter();
@@ -327,7 +377,7 @@ pub(crate) fn search_nodes(
     if !kept.is_whole {
         let proposal = IndexProposal::from_alternatives(&ranking.index_alternatives());
         let last = kept.nodes.last();
-        area.for_each_match(conn, &proposal, |conversation, node| {
+        let extent = area.for_each_match(conn, &proposal, |conversation, node| {
             if last.is_some_and(|last| node <= *last) {
                 return Ok(ControlFlow::Continue(()));
             }
@@ -336,6 +386,9 @@ pub(crate) fn search_nodes(
             name.or_insert_with(|| conversation.clone());
             reader.offer(&mut ranking, conversation, key)
         })?;
+        if extent == VisitExtent::Newest {
+            ranking.leave_out_older();
+        }
     }
     finish(&mut reader, ranking, &names)
 }
@@ -344,13 +397,13 @@ pub(crate) fn search_nodes(
 fn finish(
     reader: &mut CandidateReader<'_>,
     mut ranking: Ranking<i64>,
-    names: &BTreeMap<u32, ConversationId>,
+    names: &BTreeMap<u32, SearchedConversation>,
 ) -> Result<SearchPage, RowError> {
     for key in ranking.neighbours_to_read() {
         if let Some(conversation) = names.get(&conversation_number(key))
             && let Some(node) = reader.read_undamaged(key)?
         {
-            ranking.add_neighbour(conversation, key, &node);
+            ranking.add_neighbour(&conversation.id, key, &node);
         }
     }
     Ok(ranking.into_page())
@@ -362,10 +415,10 @@ fn newest_matches(
     area: &SearchArea,
     proposal: &IndexProposal,
     limit: usize,
-    names: &mut BTreeMap<u32, ConversationId>,
+    names: &mut BTreeMap<u32, SearchedConversation>,
 ) -> Result<PhraseNodes, RowError> {
     let mut found = PhraseNodes::new(proposal);
-    area.for_each_match(conn, proposal, |conversation, node| {
+    let extent = area.for_each_match(conn, proposal, |conversation, node| {
         let name = names.entry(conversation_number(node.key()));
         name.or_insert_with(|| conversation.clone());
         found.nodes.push(node);
@@ -374,7 +427,7 @@ fn newest_matches(
             false => ControlFlow::Break(()),
         })
     })?;
-    found.is_whole = found.nodes.len() < limit;
+    found.is_whole = found.nodes.len() < limit && extent == VisitExtent::Whole;
     Ok(found)
 }
 
@@ -384,8 +437,4 @@ fn contains_row(path: &[Stretch], id: i64) -> bool {
     let after = path.partition_point(|stretch| stretch.seq <= seq);
     let stretch = after.checked_sub(1).and_then(|at| path.get(at));
     stretch.is_some_and(|stretch| seq - stretch.seq <= stretch.to - stretch.from)
-}
-
-fn parse_conversation_id(id: String) -> Result<ConversationId, RowError> {
-    ConversationId::new(id).map_err(|error| corrupt_error(error.to_string()))
 }

@@ -70,8 +70,11 @@ impl Proposals {
         if wanted.clone().any(|phrase| !phrase.is_indexed) {
             return Self::default();
         }
-        // Behind the last node that was kept of a phrase, others of it may be missing.
         let cut = wanted.clone().filter(|phrase| !phrase.is_whole);
+        if cut.clone().any(|phrase| phrase.nodes.is_empty()) {
+            return Self::default();
+        }
+        // Behind the last node that was kept of a phrase, others of it may be missing.
         let end = cut.filter_map(|phrase| phrase.nodes.last()).min();
         let nodes = wanted.flat_map(|phrase| &phrase.nodes);
         let nodes = nodes.filter(|node| end.is_none_or(|end| *node <= end));
@@ -150,6 +153,7 @@ mod tests {
             phrase(&[9, 7, 1], true),
             phrase(&[8, 7, 5], false),
             phrase(&[6, 4], false),
+            phrase(&[], false),
         ];
         for (phrases, expected, is_whole) in [
             (&[0][..], &[9, 7, 1][..], true),
@@ -157,6 +161,8 @@ mod tests {
             // Of the second, nodes between 5 and 4 may be missing.
             (&[1, 2], &[8, 7, 6, 5], false),
             (&[], &[], true),
+            // Nothing is known of the last one.
+            (&[0, 3], &[], false),
         ] {
             let merged = Proposals::merge(&counted, phrases);
             let found: Vec<i64> = merged.nodes.iter().map(|node| node.rowid.0).collect();

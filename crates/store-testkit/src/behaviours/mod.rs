@@ -281,7 +281,11 @@ static TABLE: &[Behaviour] = table! {
         any_text_is_a_query
         any_word_matches_when_requested
         rare_words_find_and_frequent_ones_rank
+        a_named_day_adds_weight
         newer_statements_replace_older_ones
+        statements_of_others_replace_nothing
+        most_updates_come_first
+        look_alikes_replace_nothing
         snippets_are_plain_text_with_places
         what_was_said_is_found
         scopes_bound_where_it_looks

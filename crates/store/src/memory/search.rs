@@ -61,7 +61,11 @@ impl Search for MemoryStore {
             if proposed
                 && ranking
                     .examine_candidate(
-                        &SearchCandidate::from_node(&tree.record.id, node),
+                        &SearchCandidate::from_node(
+                            &tree.record.id,
+                            tree.record.resource.as_deref(),
+                            node,
+                        ),
                         place_of(tree, stored),
                     )
                     .is_break()

@@ -46,8 +46,8 @@ pub(crate) use search::phrases_with_all_terms;
 pub use search::{
     ConditionExtent, IndexCondition, MAX_SEARCHED_BYTES, NodePlace, Purpose, Query, Ranking,
     SearchCandidate, TERM_BYTES, TERMS_VERSION, Term, TermShape, TextMatch, check_search,
-    index_terms, is_function_word, match_all, searchable_text, stem_word, typed_request,
-    visit_terms,
+    index_terms, is_function_word, match_all, searchable_text, split_pieces, stem_word,
+    typed_request, visit_terms,
 };
 pub use streams::{
     StreamReplacement, cancel_record, check_chunk_append, check_chunks, check_claim, check_finish,

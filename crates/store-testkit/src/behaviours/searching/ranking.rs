@@ -100,10 +100,11 @@ fn expected_scores(texts: &[WordsOfText], stems: &[String]) -> Vec<(u32, NodeId)
         own if stems.len() < 2 => 4 * own,
         own => 4 * own + 3 * larger(place, 1) + 2 * larger(place, 2),
     };
-    let all = texts.iter().enumerate();
+    // Texts with one score and one time: the last on the path comes first.
+    let all = texts.iter().enumerate().rev();
     let all = all.map(|(place, text)| (total(place), text.node));
     let mut found: Vec<_> = all.filter(|(score, _)| *score > 0).collect();
-    found.sort_unstable_by_key(|(score, node)| (std::cmp::Reverse(*score), *node));
+    found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     found
 }
 
@@ -276,78 +277,29 @@ async fn expect_word_limit(chat: &Chat) {
     }
 }
 
-/// Of two statements about one thing the newer ranks first, and the older says what replaced it.
-pub(in crate::behaviours) async fn newer_statements_replace_older_ones(store: Tested) {
+/// A day that a question names adds weight to what was said then, and leaves nothing out.
+pub(in crate::behaviours) async fn a_named_day_adds_weight(store: Tested) {
     if store.search().is_none() {
         return;
     }
+    const DAY: i64 = 86_400_000;
+    /// 7 May 2023, 12:00 UTC.
+    const MAY: i64 = 1_683_460_800_000;
     let chat = Chat::start(store).await;
-    let said = [
-        // The older ones have more of the words, and so the better score without regard to time.
-        "My address is 5 Elm Street, my address is 5 Elm Street.",
-        "Our standup is at 9:30.",
-        "My address is 12 Oak Avenue.",
-        "We moved the standup to 10:00.",
-        "My address is 7 Hill Road.",
-    ];
-    let items = (0..).zip(said).map(|(n, text)| NewItem {
-        created_ms: NOW + n,
-        ..named_item(text, text)
+    let days = [MAY, MAY + 30 * DAY, MAY + 60 * DAY];
+    let items = days.iter().map(|day| NewItem {
+        created_ms: *day,
+        ..named_item(&day.to_string(), "The gloves were sold.")
     });
     chat.append_to_tip("main", items.collect()).await.unwrap();
-    for (query, expected) in [
-        (
-            "what is my address",
-            vec![(4, None), (2, Some(4)), (0, Some(2))],
-        ),
-        ("when is the standup", vec![(3, None), (1, Some(3))]),
-    ] {
-        expect_statements(&chat, &said, query, &expected).await;
-    }
-    expect_state_at(&chat, said[2]).await;
-}
-
-/// At an earlier node, what was said later is not known.
-async fn expect_state_at(chat: &Chat, newest: &str) {
-    let scope = SearchScope::Path {
-        conversation: chat.id.clone(),
-        at: contexture_store::PathEnd::Node(node(newest)),
-    };
-    let request = SearchRequest {
-        scope,
-        ..any_of(chat, "what is my address")
-    };
-    let hits = find_with(chat, request).await.unwrap().hits;
-    assert_eq!((hits[0].node, &hits[0].replaced), (node(newest), &None));
-}
-
-/// Checks which statement is first, and what replaced each of the others.
-async fn expect_statements(
-    chat: &Chat,
-    said: &[&str],
-    query: &str,
-    expected: &[(usize, Option<usize>)],
-) {
-    for scope in scopes_of_main(chat) {
-        let request = SearchRequest {
-            scope,
-            ..any_of(chat, query)
-        };
-        let hits = find_with(chat, request).await.unwrap().hits;
-        let number = |wanted: NodeId| said.iter().position(|text| node(text) == wanted);
-        let mut got: Vec<_> = hits
-            .iter()
-            .map(|hit| {
-                (
-                    number(hit.node).unwrap(),
-                    hit.replaced.as_ref().and_then(|one| number(one.node)),
-                )
-            })
-            .collect();
-        assert_eq!(got.first(), expected.first(), "{query}");
-        got.sort_unstable();
-        let mut expected = expected.to_vec();
-        expected.sort_unstable();
-        assert_eq!(got, expected, "{query}");
+    for scope in scopes_of_main(&chat) {
+        for (query, first) in [("gloves", days[2]), ("gloves on 7 May 2023", MAY)] {
+            let request = SearchRequest {
+                scope: scope.clone(),
+                ..any_of(&chat, query)
+            };
+            let hits = find_with(&chat, request).await.unwrap().hits;
+            assert_eq!((hits.len(), hits[0].created_ms), (3, first), "{query}");
+        }
     }
 }

@@ -138,7 +138,7 @@ pub enum HiddenContent {
     Include,
 }
 
-/// A page of hits: by score, then newer ones first, then by conversation and id.
+/// A page of hits: by score, then newer ones first, then deeper ones, then by conversation and id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchPage {
     /// Hits of the page, best first.
@@ -184,6 +184,9 @@ pub struct Hit {
     pub snippet: Snippet,
     /// Creation time of the node in milliseconds since the Unix epoch, as given by the writer.
     pub created_ms: i64,
+    /// Depth of the node on its path, from 1. Of nodes with one time, which an import may give to all, a deeper one comes
+    /// first.
+    pub depth: u64,
     /// The statement that replaced what this one says, if one of the best hits did; with
     /// [`MatchMode::Any`] only.
     pub replaced: Option<ReplacingStatement>,
@@ -191,6 +194,9 @@ pub struct Hit {
 
 /// A newer statement of the same person about the same thing, such as an address or a meeting's
 /// time. What it replaced was so until then.
+///
+/// One person are the user messages of one conversation, and those of all conversations with one resource: an owner may
+/// have many users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplacingStatement {
     /// Id of the conversation of the newer statement.
@@ -218,6 +224,8 @@ pub struct SearchCursor {
     pub score: u32,
     /// Creation time of the hit's node, in milliseconds since the Unix epoch.
     pub created_ms: i64,
+    /// Depth of the hit's node.
+    pub depth: u64,
     /// Id of the node's conversation.
     pub conversation: ConversationId,
     /// Id of the node.

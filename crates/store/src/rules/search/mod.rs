@@ -39,4 +39,4 @@ pub use neighbours::NodePlace;
 pub use query::{ConditionExtent, IndexCondition, Query};
 pub use rank::{Ranking, SearchCandidate, check_search};
 pub use searchable_text::{MAX_SEARCHED_BYTES, searchable_text};
-pub use typed::typed_request;
+pub use typed::{split_pieces, typed_request};

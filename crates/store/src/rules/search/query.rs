@@ -125,7 +125,8 @@ impl Query {
     /// Parses a question, of which at most `most` phrases are used, the first ones; every text is a
     /// valid one.
     ///
-    /// * What is in double quotes is required, and literal. A star makes a literal beginning.
+    /// * What is in double quotes is required, and literal. A star makes a literal beginning. A quote without its partner,
+    ///   or right behind a word as in `12" pizza`, is punctuation.
     /// * Other words are looked for by their stems, except for function words, unless there are no
     ///   others. Of `Anna's` the word is `Anna`.
     /// * A piece of several words, such as `src/main.rs`, is looked for as a phrase and as its words.
@@ -134,7 +135,7 @@ impl Query {
     pub fn parse_question(text: &str, most: usize) -> Self {
         let mut query = Self::default();
         let mut function_words = Self::default();
-        let mut rest = text;
+        let mut rest = skip_lone_quote(text);
         while let Some((piece, prefix, after)) = next_phrase(rest) {
             let is_quoted = rest.trim_start().starts_with(is_quote);
             if is_quoted || prefix {
@@ -142,7 +143,12 @@ impl Query {
             } else {
                 query.add_words(content_of(piece), &mut function_words);
             }
-            rest = after;
+            let is_mark = !is_quoted && piece.ends_with(char::is_alphanumeric);
+            let after = match is_mark {
+                true => after.strip_prefix(is_quote).unwrap_or(after),
+                false => after,
+            };
+            rest = skip_lone_quote(after);
         }
         if query.is_empty() {
             query = function_words;
@@ -333,12 +339,24 @@ fn next_phrase(text: &str) -> Option<(&str, bool, &str)> {
     Some((piece, piece.ends_with('*'), after))
 }
 
+/// Returns what follows quotes at the beginning of a text that nothing closes.
+fn skip_lone_quote(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    while let Some(inside) = rest.strip_prefix(is_quote) {
+        if inside.contains(is_quote) {
+            break;
+        }
+        rest = inside.trim_start();
+    }
+    rest
+}
+
 fn split_or_end(text: &str, at: Option<usize>) -> (&str, &str) {
     text.split_at(at.unwrap_or(text.len()))
 }
 
 /// Straight or typographic, since phone keyboards insert the latter.
-fn is_quote(c: char) -> bool {
+pub(super) fn is_quote(c: char) -> bool {
     matches!(c, '"' | '\u{201C}' | '\u{201D}')
 }
 
@@ -380,6 +398,11 @@ mod tests {
             ("\"went home\" gl* 42", "[0went 1home]![0gl*][042]"),
             ("東京都の天気", "[0東京][0京都][0都の][0の天][0天気]"),
             ("c++ 👍", "[0c++][0👍]"),
+            // Quotes that enclose nothing.
+            ("did the 12\" pizza arrive", "[012][0pizza~][0arriv~]"),
+            ("a 12\" and a 14\" pizza", "[012][014][0pizza~]"),
+            ("open \"quoted words", "[0open~][0quot~][0word~]"),
+            ("\" \"", ""),
         ] {
             assert_eq!(shown(&Query::parse_question(text, 32)), expected, "{text}");
         }

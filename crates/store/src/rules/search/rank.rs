@@ -50,6 +50,8 @@ pub fn check_search(request: &SearchRequest, limits: &SearchLimits) -> Result<()
 pub struct SearchCandidate<'a> {
     /// Id of the node's conversation.
     pub conversation: &'a ConversationId,
+    /// Resource of the conversation, whose statements are one person's; `None` if it has none.
+    pub resource: Option<&'a str>,
     /// Id of the node.
     pub node: NodeId,
     /// Message that the node belongs to; `None` means a message of its own.
@@ -67,9 +69,14 @@ pub struct SearchCandidate<'a> {
 impl<'a> SearchCandidate<'a> {
     /// Returns a stored node as a candidate.
     #[must_use]
-    pub fn from_node(conversation: &'a ConversationId, node: &'a Node) -> Self {
+    pub fn from_node(
+        conversation: &'a ConversationId,
+        resource: Option<&'a str>,
+        node: &'a Node,
+    ) -> Self {
         Self {
             conversation,
+            resource,
             node: node.id,
             message_id: node.message_id.clone(),
             kind: node.kind,
@@ -243,6 +250,11 @@ impl<K: Clone + Ord> Ranking<K> {
         self.request.words == MatchMode::Any && self.query.phrase_count() > 1
     }
 
+    /// Says that older nodes were not offered, since finding them costs too much.
+    pub fn leave_out_older(&mut self) {
+        self.coverage = SearchCoverage::Newest;
+    }
+
     /// Examines a candidate; breaks once a limit is reached.
     pub fn examine_candidate(
         &mut self,
@@ -286,7 +298,7 @@ impl<K: Clone + Ord> Ranking<K> {
             MatchMode::Any => self.examined.push(ExaminedText {
                 place,
                 hit,
-                depth: candidate.depth,
+                resource: candidate.resource.map(str::to_owned),
                 text,
                 places: found.places,
             }),
@@ -333,14 +345,15 @@ impl<K: Clone + Ord> Ranking<K> {
         if text.trim().is_empty() || has_any_phrase(&self.without, &text) {
             return;
         }
-        let candidate = SearchCandidate::from_node(conversation, node);
+        let candidate = SearchCandidate::from_node(conversation, None, node);
         self.examined.push(ExaminedText {
             place: NodePlace {
                 key,
                 before: [None, None],
             },
             hit: hit_without_snippet(&candidate, 0),
-            depth: node.depth,
+            // Only texts that were examined are compared.
+            resource: None,
             text,
             places: Vec::new(),
         });
@@ -423,6 +436,7 @@ fn hit_without_snippet(candidate: &SearchCandidate<'_>, score: u32) -> Hit {
         score,
         snippet: Default::default(),
         created_ms: candidate.created_ms,
+        depth: candidate.depth,
         replaced: None,
     }
 }
@@ -431,34 +445,28 @@ fn hit_cursor(hit: &Hit) -> SearchCursor {
     SearchCursor {
         score: hit.score,
         created_ms: hit.created_ms,
+        depth: hit.depth,
         conversation: hit.conversation.clone(),
         node: hit.node,
     }
 }
 
-/// The order of hits: by score, best first, then newest first, then by conversation and id. The id makes the order total;
-/// otherwise a page could repeat or skip nodes of equal score and time.
-type RankKey<'a> = (Reverse<u32>, Reverse<i64>, &'a ConversationId, NodeId);
+/// The order of hits: by score, best first, then newest first, then deepest first, then by conversation and id. The depth
+/// tells which of two items is newer that were stored with one time. The id makes the order total; otherwise a page could
+/// repeat or skip nodes of equal score and time.
+type RankKey<'a> = (Reverse<(u32, i64, u64)>, &'a ConversationId, NodeId);
 
 fn rank_key(hit: &Hit) -> RankKey<'_> {
-    let Hit {
-        score, created_ms, ..
-    } = hit;
     (
-        Reverse(*score),
-        Reverse(*created_ms),
+        Reverse((hit.score, hit.created_ms, hit.depth)),
         &hit.conversation,
         hit.node,
     )
 }
 
 fn cursor_key(cursor: &SearchCursor) -> RankKey<'_> {
-    let SearchCursor {
-        score, created_ms, ..
-    } = cursor;
     (
-        Reverse(*score),
-        Reverse(*created_ms),
+        Reverse((cursor.score, cursor.created_ms, cursor.depth)),
         &cursor.conversation,
         cursor.node,
     )

@@ -9,7 +9,8 @@
 //! two plain statements, the newer replaces the older if a person has one of the thing at a time (an
 //! address, a deadline), or if both values are names, numbers or quotations.
 //!
-//! English only. Not here: who said it, and which of two is newer.
+//! English only. Not here: who said it, and which of two is newer. Generated statements are searched for in the behaviours of
+//! `store-testkit`.
 
 use std::collections::BTreeMap;
 
@@ -30,6 +31,27 @@ const CHANGES: [&str; 8] = [
     " moved to ",
 ];
 
+/// Abbreviations before a name.
+const TITLES: [&str; 7] = ["Dr", "Mr", "Mrs", "Ms", "Prof", "St", "Mt"];
+
+/// What opens a sentence without changing what it states.
+const OPENINGS: [&str; 14] = [
+    "actually, ",
+    "by the way, ",
+    "update: ",
+    "note: ",
+    "edit: ",
+    "correction: ",
+    "reminder: ",
+    "ps: ",
+    "fyi: ",
+    "fyi, ",
+    "remember that ",
+    "please note that ",
+    "ok, ",
+    "and ",
+];
+
 /// Verbs of *we moved the standup to 10:30*.
 const CHANGE_VERBS: [&str; 10] = [
     "moved ",
@@ -44,44 +66,11 @@ const CHANGE_VERBS: [&str; 10] = [
     "have changed ",
 ];
 
-/// Things of which a person has one at a time, whatever the value looks like; stems.
-const SINGLE: [&str; 36] = [
-    "address",
-    "birthday",
-    "budget",
-    "bank",
-    "citi",
-    "compani",
-    "deadlin",
-    "dentist",
-    "diet",
-    "doctor",
-    "email",
-    "employ",
-    "flight",
-    "hometown",
-    "job",
-    "landlord",
-    "languag",
-    "limit",
-    "locat",
-    "manag",
-    "name",
-    "nicknam",
-    "number",
-    "password",
-    "phone",
-    "plan",
-    "pronoun",
-    "salari",
-    "seat",
-    "size",
-    "surnam",
-    "supervisor",
-    "timezon",
-    "titl",
-    "usernam",
-    "zip",
+/// Things of which a person has one at a time and whose values are common words, such as a diet; stems. Of other things only
+/// names, numbers and quotations are compared: *my doctor is nice* is no other doctor.
+const WORD_VALUES: [&str; 14] = [
+    "citi", "compani", "diet", "employ", "hometown", "job", "languag", "locat", "nicknam", "occup",
+    "password", "pronoun", "timezon", "usernam",
 ];
 
 /// Words before the name of a thing that make it another thing.
@@ -90,20 +79,51 @@ const OTHER_THINGS: [&str; 12] = [
     "future", "original",
 ];
 
-/// Beginnings of values that state nothing: negations, comparisons, qualities.
-const NO_VALUES: [&str; 20] = [
+/// Beginnings of values that state nothing: negations, comparisons, qualities, purposes.
+const NO_VALUES: [&str; 34] = [
     "not", "no", "never", "very", "so", "too", "really", "quite", "like", "about", "getting",
-    "going", "more", "less", "better", "worse", "always", "also", "still", "being",
+    "going", "more", "less", "better", "worse", "always", "also", "still", "being", "be", "use",
+    "run", "fix", "make", "mention", "match", "avoid", "include", "add", "nice", "great", "good",
+    "bad",
 ];
+
+/// Words between *is* or *to* and the beginning of a value.
+const BEFORE_VALUES: [&str; 12] = [
+    "in", "at", "on", "by", "for", "from", "around", "until", "the", "a", "an", "called",
+];
+
+/// Values that are as definite as a number.
+const DEFINITE_WORDS: [&str; 14] = [
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "today",
+    "tomorrow",
+    "tonight",
+    "noon",
+    "midnight",
+    "next",
+    "half",
+];
+
+/// Words at the end of a value that do not change it.
+const AFTER_VALUES: [&str; 5] = ["now", "please", "thanks", "again", "already"];
 
 /// A statement about a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SlotStatement {
     /// Thing that the statement is about: the stems of its name, with the speaker if the text names one.
     pub(super) slot: String,
+    /// Words of the value, in lower case.
+    value: Vec<String>,
     /// Whether the statement says itself that something changed.
     is_change: bool,
-    is_single: bool,
+    /// Whether the values of the thing are common words.
+    has_word_values: bool,
     /// Whether the value is a name, a number or a quotation.
     is_definite: bool,
 }
@@ -112,7 +132,19 @@ impl SlotStatement {
     /// Whether this newer statement replaces an older one of the same slot.
     pub(super) fn replaces(&self, older: &Self) -> bool {
         self.slot == older.slot
-            && (self.is_change || self.is_single || (self.is_definite && older.is_definite))
+            && !self.says_the_same(older)
+            && match (self.is_definite, older.is_definite) {
+                (true, true) => true,
+                (true, false) => self.is_change,
+                // A quality of a thing does not replace its name or its time.
+                (false, true) => false,
+                (false, false) => self.is_change || self.has_word_values,
+            }
+    }
+
+    /// Whether one value is the beginning of the other: *12 Oak Avenue* and *12 Oak Avenue, as I said*.
+    fn says_the_same(&self, older: &Self) -> bool {
+        self.value.starts_with(&older.value) || older.value.starts_with(&self.value)
     }
 }
 
@@ -135,7 +167,9 @@ pub(super) fn find_statements(text: &str) -> BTreeMap<String, SlotStatement> {
 fn split_speaker(text: &str) -> (&str, &str) {
     match text.split_once(": ") {
         Some((name, rest))
-            if name.starts_with(char::is_uppercase) && name.chars().all(char::is_alphanumeric) =>
+            if name.starts_with(char::is_uppercase)
+                && name.chars().all(char::is_alphanumeric)
+                && !is_opening(name) =>
         {
             (name, rest)
         }
@@ -143,16 +177,37 @@ fn split_speaker(text: &str) -> (&str, &str) {
     }
 }
 
+/// Whether a word before a colon opens a sentence and is no name, as in *Update: my address is …*.
+fn is_opening(word: &str) -> bool {
+    let opening = format!("{}: ", word.to_lowercase());
+    OPENINGS.contains(&opening.as_str())
+}
+
 /// Splits at the ends of sentences, and leaves questions out.
 fn split_sentences(text: &str) -> impl Iterator<Item = &str> {
     let ends_sentence = |c: char| matches!(c, '.' | '!' | '?' | '\n' | ';');
     let pieces = text.split_inclusive(['!', '?', '\n', ';']);
-    // A point ends a sentence only before white space: addresses and numbers have points too.
-    let sentences = pieces.flat_map(|piece| piece.split_inclusive(". "));
+    let sentences = pieces.flat_map(split_at_points);
     sentences
         .map(str::trim)
         .filter(|sentence| !sentence.ends_with('?'))
         .map(move |sentence| sentence.trim_end_matches(ends_sentence))
+}
+
+/// Splits at points before white space, as addresses and numbers have points too, and not behind a title, as in *Dr. Kim*.
+fn split_at_points(text: &str) -> Vec<&str> {
+    let mut sentences = Vec::new();
+    let mut start = 0;
+    for (at, _) in text.match_indices(". ") {
+        let before = text.get(start..at).unwrap_or_default();
+        let word = before.rsplit(' ').next().unwrap_or_default();
+        if !TITLES.contains(&word) {
+            sentences.push(before);
+            start = at + 1;
+        }
+    }
+    sentences.extend(text.get(start..));
+    sentences
 }
 
 fn parse_statement(sentence: &str) -> Option<SlotStatement> {
@@ -164,7 +219,11 @@ fn parse_statement(sentence: &str) -> Option<SlotStatement> {
         let (name, value) = changed.rsplit_once(" to ")?;
         let name = name.split_once(" from ").map_or(name, |(name, _)| name);
         let at = rest.len() - value.len();
-        return make_statement(strip_owner(name).unwrap_or(name), original(at), true);
+        let statement = make_statement(strip_owner(name).unwrap_or(name), original(at), true)?;
+        // *I changed the test to run faster* has no value.
+        let is_word = statement.has_word_values && statement.value.len() == 1;
+        let has_value = statement.is_definite || is_word;
+        return has_value.then_some(statement);
     }
     let owned = strip_owner(rest)?;
     for change in CHANGES {
@@ -182,19 +241,8 @@ fn parse_statement(sentence: &str) -> Option<SlotStatement> {
 
 /// Leaves out words that open a sentence without changing what it states; returns the rest and its offset.
 fn strip_opening(lower: &str) -> (&str, usize) {
-    let openings = [
-        "actually, ",
-        "by the way, ",
-        "update: ",
-        "note: ",
-        "fyi, ",
-        "remember that ",
-        "please note that ",
-        "ok, ",
-        "and ",
-    ];
     let mut rest = lower;
-    while let Some(shorter) = openings
+    while let Some(shorter) = OPENINGS
         .iter()
         .find_map(|opening| rest.strip_prefix(opening))
     {
@@ -204,9 +252,16 @@ fn strip_opening(lower: &str) -> (&str, usize) {
 }
 
 fn strip_change_verb(rest: &str) -> Option<&str> {
-    let said = rest
-        .strip_prefix("we ")
-        .or_else(|| rest.strip_prefix("i "))?;
+    let mut subjects = [
+        "we ",
+        "i ",
+        "we've ",
+        "i've ",
+        "we\u{2019}ve ",
+        "i\u{2019}ve ",
+    ]
+    .iter();
+    let said = subjects.find_map(|subject| rest.strip_prefix(subject))?;
     CHANGE_VERBS.iter().find_map(|verb| said.strip_prefix(verb))
 }
 
@@ -222,9 +277,40 @@ fn make_statement(name: &str, value: &str, is_change: bool) -> Option<SlotStatem
     if first.is_empty()
         || NO_VALUES.contains(&first.to_ascii_lowercase().as_str())
         || first.ends_with("n't")
+        || first.ends_with("n\u{2019}t")
     {
         return None;
     }
+    let stems = name_stems(name)?;
+    let last = stems.last().map(String::as_str).unwrap_or_default();
+    let is_favourite = |stem: &String| stem.starts_with("favorit") || stem.starts_with("favourit");
+    Some(SlotStatement {
+        has_word_values: stems.iter().any(is_favourite) || WORD_VALUES.contains(&last),
+        is_definite: is_definite(value),
+        value: value_words(value),
+        slot: stems.join(" "),
+        is_change,
+    })
+}
+
+/// Returns the words of a value, in lower case, without those that only lead to it or follow it.
+fn value_words(value: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    visit_terms(value, Purpose::Query, |term| {
+        words.push(term.text.to_owned());
+    });
+    while words
+        .last()
+        .is_some_and(|word| AFTER_VALUES.contains(&word.as_str()))
+    {
+        words.pop();
+    }
+    let is_before = |word: &String| BEFORE_VALUES.contains(&word.as_str());
+    words.into_iter().skip_while(is_before).collect()
+}
+
+/// Returns the stems of a thing's name; `None` if it is no name of a thing, or of another one.
+fn name_stems(name: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     visit_terms(name, Purpose::Query, |term| {
         words.push(term.text.to_owned())
@@ -248,23 +334,18 @@ fn make_statement(name: &str, value: &str, is_change: bool) -> Option<SlotStatem
     let stems = words
         .iter()
         .map(|word| stem_word(word).map_or_else(|| word.clone(), Into::into));
-    let stems: Vec<String> = stems.collect();
-    let last = stems.last().map(String::as_str).unwrap_or_default();
-    let has_favourite = stems
-        .iter()
-        .any(|stem| stem.starts_with("favorit") || stem.starts_with("favourit"));
-    Some(SlotStatement {
-        is_single: has_favourite || SINGLE.contains(&last),
-        is_definite: is_definite(first),
-        slot: stems.join(" "),
-        is_change,
-    })
+    Some(stems.collect())
 }
 
-/// Whether a value begins with a name, a number or a quotation.
-fn is_definite(first: &str) -> bool {
-    first.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit() || "\"'“#$€£@+".contains(c))
-        || first.chars().any(|c| c.is_ascii_digit() || c == '@')
+/// Whether a value is a name, a number, a day or a quotation, behind words such as *at*.
+fn is_definite(value: &str) -> bool {
+    let is_before = |word: &&str| BEFORE_VALUES.contains(&word.to_ascii_lowercase().as_str());
+    let mut words = value.split([' ', ',']).skip_while(is_before);
+    let first = words.next().unwrap_or_default();
+    first.starts_with(|c: char| {
+        c.is_uppercase() || c.is_ascii_digit() || "\"'`\u{201C}#$€£@+".contains(c)
+    }) || first.chars().any(|c| c.is_ascii_digit() || c == '@')
+        || DEFINITE_WORDS.contains(&first.to_ascii_lowercase().as_str())
 }
 
 #[cfg(test)]
@@ -301,6 +382,15 @@ mod tests {
             ("Anna: My boss is Ruth.", "Anna: My boss is Paul."),
             ("Our deadline is in May.", "The deadline was moved to June."),
             ("I changed my diet to vegan", "My diet is vegetarian"),
+            (
+                "My address is 5 Elm Street.",
+                "Update: my address is 12 Oak Avenue.",
+            ),
+            ("Our deadline is in May.", "Our deadline is in June."),
+            (
+                "Our standup is at 9:30.",
+                "We've moved the standup to tomorrow.",
+            ),
         ] {
             assert!(replaces(newer, older), "{older} / {newer}");
         }
@@ -343,119 +433,34 @@ mod tests {
                 "We moved the piano to 7 Elm Street.",
             ),
             ("My second flight is BA12.", "My flight is LH7."),
+            // Qualities do not replace facts.
+            ("My manager is Ruth.", "My manager is strict."),
+            ("My doctor is Dr. Kim.", "My doctor is friendly."),
+            ("My doctor is nice.", "My doctor is friendly."),
+            ("My flight is BA12.", "My flight is now delayed."),
+            (
+                "My phone number is 555-1234.",
+                "My phone number is private.",
+            ),
+            ("My budget is $500.", "My budget is tight."),
+            ("My name is Ada.", "My name is on the list."),
+            // The same value again.
+            (
+                "My address is 5 Elm Street.",
+                "My address is 5 Elm Street now.",
+            ),
+            ("Our deadline is in May.", "Our deadline is May, as I said."),
+            // Purposes of changes.
+            (
+                "I changed the test to run faster.",
+                "I changed the test to use tokio.",
+            ),
+            (
+                "I updated the readme to fix a typo.",
+                "I updated the readme to mention the proxy.",
+            ),
         ] {
             assert!(!replaces(newer, older), "{older} / {newer}");
         }
-    }
-
-    const THINGS: [&str; 20] = [
-        "address",
-        "phone number",
-        "dentist",
-        "landlord",
-        "wifi password",
-        "gym locker code",
-        "flight",
-        "job title",
-        "favourite restaurant",
-        "email address",
-        "hotel",
-        "meeting with Anna",
-        "team standup",
-        "release date",
-        "train to Basel",
-        "project codename",
-        "car insurance plan",
-        "yoga class",
-        "budget for the trip",
-        "home airport",
-    ];
-    const VALUES: [(&str, &str); 5] = [
-        ("Monday", "Thursday"),
-        ("4417", "9032"),
-        ("Rivera 12", "Hansen 7"),
-        ("10:30", "14:00"),
-        ("\"Blue Heron\"", "\"Red Fox\""),
-    ];
-
-    /// 500 slots, each with an older and a newer statement.
-    #[test]
-    fn most_generated_updates_are_recognised() {
-        let forms: [(&str, &str); 5] = [
-            ("My {} is $A.", "My {} is $B."),
-            (
-                "Hi there! My {} is $A, thanks.",
-                "By the way, my new {} is $B.",
-            ),
-            ("Our {} is $A.", "We moved the {} to $B."),
-            ("I changed my {} to $A.", "My {} is now $B."),
-            (
-                "My {} is $A.",
-                "Sorry for the late reply. I switched my {} from $A to $B.",
-            ),
-        ];
-        let mut count = 0;
-        let mut missed = Vec::new();
-        for thing in THINGS {
-            for (old, new) in VALUES {
-                for (older, newer) in forms {
-                    let older = older.replace("{}", thing).replace("$A", old);
-                    let newer = newer
-                        .replace("{}", thing)
-                        .replace("$A", old)
-                        .replace("$B", new);
-                    count += 1;
-                    if !replaces(&newer, &older) {
-                        missed.push(format!("{older} / {newer}"));
-                    }
-                }
-            }
-        }
-        assert_eq!(count, 500);
-        assert!(
-            missed.len() <= 25,
-            "{} missed, such as {:?}",
-            missed.len(),
-            missed.first()
-        );
-    }
-
-    /// 2,000 pairs of which the newer replaces nothing.
-    #[test]
-    fn no_generated_look_alike_replaces() {
-        let forms: [(&str, &str); 20] = [
-            ("My {} is $A.", "My old {} is $B."),
-            ("My {} is $A.", "My former {} is $B."),
-            ("My {} is $A.", "Is my {} $B?"),
-            ("My {} is $A.", "If my {} is $B, tell me."),
-            ("My {} is $A.", "My {} is not $B."),
-            ("My {} is $A.", "My {} isn't $B."),
-            ("My {} is $A.", "My sister's {} is $B."),
-            ("My {} is $A.", "His {} is $B."),
-            ("My {} is $A.", "Tom said my {} is $B."),
-            ("My {} is $A.", "I wish my {} was $B."),
-            ("My {} is $A.", "Did we move the {} to $B?"),
-            ("My {} is $A.", "We moved the piano to $B."),
-            ("My {} is $A.", "My backup {} is $B."),
-            ("My {} is $A.", "The {} is $B."),
-            ("My {} is $A.", "I think $B is nicer than my {}."),
-            ("My {} is $A.", "We did not move the {} to $B."),
-            ("My {} is $A.", "We might change the {} to $B."),
-            ("Tom: My {} is $A.", "Eva: My {} is $B."),
-            ("My previous {} is $A.", "My other {} is $B."),
-            ("My {} is $A.", "My {} is really nice."),
-        ];
-        let mut count = 0;
-        for thing in THINGS {
-            for (old, new) in VALUES {
-                for (older, newer) in forms {
-                    let older = older.replace("{}", thing).replace("$A", old);
-                    let newer = newer.replace("{}", thing).replace("$B", new);
-                    count += 1;
-                    assert!(!replaces(&newer, &older), "{older} / {newer}");
-                }
-            }
-        }
-        assert_eq!(count, 2000);
     }
 }

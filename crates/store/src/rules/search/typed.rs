@@ -16,6 +16,7 @@
 use std::borrow::Cow;
 
 use super::dates::parse_iso_date;
+use super::query::is_quote;
 use crate::contract::{NodeKind, SearchRequest, SearchScope};
 
 /// Returns the request for what was typed, with the defaults for the rest.
@@ -84,18 +85,21 @@ fn is_named(kind: NodeKind, name: &str) -> bool {
     !name.is_empty() && (kind.as_str() == name || other_name == name)
 }
 
-/// Whether a minus before this excludes it. `-5` and `--no-verify` are words.
+/// Whether a minus before this excludes it. `-5`, `--no-verify` and the option of `cargo test -p` are words.
 fn is_word_or_phrase(text: &str) -> bool {
-    text.starts_with(|c: char| c == '"' || (c.is_alphanumeric() && !c.is_ascii_digit()))
+    let is_option = text.len() < 2;
+    let is_word = |c: char| c.is_alphanumeric() && !c.is_ascii_digit();
+    text.starts_with(|c: char| is_quote(c) || (is_word(c) && !is_option))
 }
 
 /// Splits a text at white space outside of double quotes.
-fn split_pieces(text: &str) -> Vec<&str> {
+#[must_use]
+pub fn split_pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;
     let mut is_quoted = false;
     for (at, c) in text.char_indices() {
-        if matches!(c, '"' | '\u{201C}' | '\u{201D}') {
+        if is_quote(c) {
             is_quoted = !is_quoted;
         }
         if c.is_whitespace() && !is_quoted {
@@ -118,7 +122,9 @@ mod tests {
             ("", "", "", ""),
             ("gloves hats", "gloves hats", "", ""),
             ("\"a -b from:user\" c", "\"a -b from:user\" c", "", ""),
-            ("a -b -\"c d\" -e*", "a", "b \"c d\" e*", ""),
+            ("a -bb -\"c d\" -e*", "a", "bb \"c d\" e*", ""),
+            ("hats -“blue hats”", "hats", "“blue hats”", ""),
+            ("cargo test -p foo", "cargo test -p foo", "", ""),
             (
                 "foo-bar --no-verify -5 - -",
                 "foo-bar --no-verify -5 - -",
