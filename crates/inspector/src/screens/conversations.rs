@@ -68,7 +68,10 @@ async fn list(api: &impl Api, query: &Parameters) -> Result<Markup, ApiError> {
     });
     let mut conversations = document.list("conversations").peekable();
     if conversations.peek().is_none() {
-        return Ok(nothing_found(title.or(resource).is_some()));
+        return Ok(match &next {
+            Some(next) => none_yet(next),
+            None => nothing_found(title.or(resource).is_some()),
+        });
     }
     Ok(html! {
         div.wide tabindex="0" role="region" aria-label="Conversations" { table.cards {
@@ -81,6 +84,14 @@ async fn list(api: &impl Api, query: &Parameters) -> Result<Markup, ApiError> {
         } }
         @if let Some(next) = next { p.pager { a href=(next) rel="next" { "Older conversations" } } }
     })
+}
+
+/// A page that looked at many conversations, of which none is wanted: older ones may be.
+fn none_yet(next: &str) -> Markup {
+    html! {
+        p.hint { "None of the conversations that were looked at so far is like that." }
+        p.pager { a href=(next) rel="next" { "Older conversations" } }
+    }
 }
 
 fn nothing_found(is_filtered: bool) -> Markup {
