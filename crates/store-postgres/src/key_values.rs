@@ -94,20 +94,27 @@ pub(crate) async fn get_entry(
     row.map_or(Ok(None), |row| decode_entry(&row))
 }
 
-const LIST: &str = "SELECT key, version, at_ms, value_check, value, scope_kind, scope \
+// The size of a value is in its row, so the sum reads no value that is stored beside its row. Sums go through the rows in the
+// order of the list.
+const LIST: &str = "SELECT key, version, at_ms, value_check, value, scope_kind, scope, listed \
+     FROM (SELECT e.*, sum(octet_length(value)) OVER (ROWS UNBOUNDED PRECEDING) AS bytes, \
+     row_number() OVER () AS number, count(*) OVER () AS listed \
+     FROM (SELECT key, version, at_ms, value_check, value, scope_kind, scope \
      FROM contexture.key_values e WHERE owner = $1 \
      AND ($2 IS NULL OR (scope_kind = $2 AND scope = $3)) \
      AND (scope_kind, scope, key) > ($4, $5, $6) \
      AND key >= $7 AND ($8 IS NULL OR key < $8) AND value IS NOT NULL \
      AND (scope_kind <> 2 OR EXISTS (SELECT FROM contexture.listings l \
      WHERE l.owner = e.owner AND l.id = convert_from(e.scope, 'UTF8'))) \
-     ORDER BY scope_kind, scope, key LIMIT $9";
+     ORDER BY scope_kind, scope, key LIMIT $9) AS e) AS e WHERE bytes <= $10 OR number = 1 \
+     ORDER BY number";
 
 /// Lists values by scope and then by key, without those of conversations that are being deleted.
 pub(crate) async fn list_entries(
     tx: &Tx<'_>,
     owner: &Owner,
     list: &ListEntries,
+    page_bytes: usize,
 ) -> Result<EntryPage, RowError> {
     let limit = list.limit.unwrap_or(ListEntries::DEFAULT_LIMIT);
     // One extra row shows that there is a next page.
@@ -132,7 +139,8 @@ pub(crate) async fn list_entries(
             Bytea::Text(after_key.into()),
             Bytea::Text(list.prefix.as_str().into()),
             after_prefix(&list.prefix),
-            fetch
+            fetch,
+            i64::try_from(page_bytes).unwrap_or(i64::MAX)
         ],
     );
     let scope = async {
@@ -145,7 +153,7 @@ pub(crate) async fn list_entries(
     decode_page(&rows, limit)
 }
 
-/// Decodes a page of at most `limit` values; an extra row shows that there is a next page.
+/// Decodes a page of at most `limit` values; that more are listed than shown means that there is a next page.
 fn decode_page(rows: &[Row], limit: usize) -> Result<EntryPage, RowError> {
     let mut page = EntryPage::default();
     for row in rows.iter().take(limit) {
@@ -153,7 +161,9 @@ fn decode_page(rows: &[Row], limit: usize) -> Result<EntryPage, RowError> {
             page.entries.push((decode_scope(row)?, entry));
         }
     }
-    if rows.len() > limit {
+    let listed = rows.first().map(|row| get_column::<i64>(row, 7));
+    let shown = i64::try_from(rows.len().min(limit)).unwrap_or(i64::MAX);
+    if listed.transpose()?.unwrap_or(0) > shown {
         page.next = EntryCursor::after_last(&page.entries);
     }
     Ok(page)

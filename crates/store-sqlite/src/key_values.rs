@@ -1,6 +1,7 @@
 //! Values outside the tree as rows.
 
 use contexture_ir::Owner;
+use contexture_store::rules::PageBytes;
 use contexture_store::{
     DERIVED_KEYS, EntryCursor, EntryPage, Error, KeyScope, KeyValueEntry, ListEntries, PutEntry,
     rules,
@@ -135,13 +136,14 @@ pub(crate) fn list_entries(
     conn: &Connection,
     owner: &Owner,
     list: &ListEntries,
+    page_bytes: usize,
 ) -> Result<EntryPage, RowError> {
     let range = ListRange::new(conn, owner, list)?;
     let ((kind, scope), key) = range.start();
     let limit = list.limit.unwrap_or(ListEntries::DEFAULT_LIMIT);
     let mut statement = conn.prepare_cached(LIST_ALL)?;
     let mut rows = statement.query(params![owner.as_str(), kind, scope, key])?;
-    let mut page = EntryPage::default();
+    let (mut page, mut bytes) = (EntryPage::default(), PageBytes::new(page_bytes));
     while let Some(row) = rows.next()? {
         let (kind, scope): (u8, String) = (row.get(5)?, row.get(6)?);
         let key: String = row.get(0)?;
@@ -156,6 +158,10 @@ pub(crate) fn list_entries(
             break;
         }
         if let Some(entry) = decode_entry(row)? {
+            if !bytes.take(entry.value.len()) {
+                page.next = EntryCursor::after_last(&page.entries);
+                break;
+            }
             page.entries
                 .push((decode_scope(kind.into(), &scope)?, entry));
         }

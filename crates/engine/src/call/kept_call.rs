@@ -9,6 +9,7 @@
 use contexture_ir::{ContentHash, NodeId, Raw};
 use contexture_store::{
     Error as StoreError, ExpectedVersion, KeyScope, KeyValueEntry, ListEntries, PutEntry,
+    list_all_entries,
 };
 use contexture_wire::Format;
 use serde::{Deserialize, Serialize};
@@ -113,10 +114,10 @@ pub(crate) async fn load_newest_kept_call(
     chat: &Conversation,
 ) -> Result<Option<KeptCall>, EngineError> {
     let list = ListEntries::in_scope(scope(chat), PREFIX);
-    let page = chat.store().list_entries(chat.owner(), list).await?;
+    let entries = list_all_entries(chat.store(), chat.owner(), list).await?;
     let oldest_ms = chat.engine().now_ms().saturating_sub(KEPT_MS);
     // Slots are used anew when there is no room: an old one may be of another loop.
-    let entries = page.entries.iter().map(|(_, entry)| entry);
+    let entries = entries.iter().map(|(_, entry)| entry);
     let recent = entries.filter(|entry| entry.at_ms >= oldest_ms);
     Ok(recent.max_by_key(|entry| entry.at_ms).and_then(decode))
 }

@@ -4,7 +4,7 @@
 
 use contexture_engine::{Conversation, EngineError};
 use contexture_ir::Item;
-use contexture_store::{ExpectedVersion, ListEntries};
+use contexture_store::{ExpectedVersion, ListEntries, list_all_entries};
 
 use crate::error::RunError;
 use crate::execution::LiveRun;
@@ -31,12 +31,9 @@ pub(crate) async fn drain_inbox(run: &mut LiveRun) -> Result<bool, RunError> {
     let owner = run.chat.owner().clone();
     let prefix = inbox_prefix(&run.chat.branch());
     let list = ListEntries::in_scope(conversation_scope(&run.chat), prefix);
-    let page = store
-        .list_entries(&owner, list)
-        .await
-        .map_err(EngineError::from)?;
+    let entries = list_all_entries(&*store, &owner, list).await;
     let mut any = false;
-    for (_, entry) in page.entries {
+    for (_, entry) in entries.map_err(EngineError::from)? {
         let text = String::from_utf8_lossy(&entry.value);
         let id = inbox_node_id(&entry.key);
         let item =

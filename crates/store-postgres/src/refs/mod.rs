@@ -21,7 +21,7 @@ pub(crate) async fn read_path(
     limits: &Limits,
 ) -> Result<PathPage, RowError> {
     let (conv, end) = load_path_end(tx, owner, id, &request.at).await?;
-    node_row::read_path(tx, &conv, &end, request, limits.path_page_bytes).await
+    node_row::read_path(tx, &conv, &end, request, limits.page_bytes).await
 }
 
 /// Reads the state at the end of a path.

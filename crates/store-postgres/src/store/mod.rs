@@ -445,7 +445,12 @@ impl KeyValues for PostgresStore {
     async fn list_entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
         self.server
             .run_transaction(Access::Read, owner, |tx| {
-                Box::pin(key_values::list_entries(tx, owner, &list))
+                Box::pin(key_values::list_entries(
+                    tx,
+                    owner,
+                    &list,
+                    self.limits.page_bytes,
+                ))
             })
             .await
     }

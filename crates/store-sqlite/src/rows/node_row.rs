@@ -347,7 +347,7 @@ fn scan_stretch(
             return Err(damaged("it stands elsewhere").into());
         }
         // Items are stored packed, so their bytes are known only here; this one is read again with the next page.
-        if !scan.bytes.take_node(node.json.len()) {
+        if !scan.bytes.take(node.json.len()) {
             scan.next = Some(depth);
             break;
         }

@@ -27,8 +27,8 @@ impl KeyValues for SqliteStore {
     }
 
     async fn list_entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
-        let of = owner.clone();
-        let read = move |conn: &Connection| key_values::list_entries(conn, &of, &list);
+        let (of, page_bytes) = (owner.clone(), self.limits.page_bytes);
+        let read = move |conn: &Connection| key_values::list_entries(conn, &of, &list, page_bytes);
         self.read_transaction(ReadKind::Point, Some(owner), read)
             .await
     }

@@ -395,7 +395,7 @@ impl Store for SqliteStore {
         id: &ConversationId,
         request: ReadRequest,
     ) -> Result<PathPage, Error> {
-        let page_bytes = self.limits.path_page_bytes;
+        let page_bytes = self.limits.page_bytes;
         let kind = match rules::reads_many_nodes(&request) {
             true => ReadKind::Path,
             false => ReadKind::Point,

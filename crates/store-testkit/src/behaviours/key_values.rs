@@ -5,7 +5,8 @@ use std::sync::Arc;
 use contexture_ir::{CheckpointName, ConversationId, Owner};
 use contexture_store::{
     Activation, AppendRequest, BlobId, ConversationUpdate, EntityKind, Error, EventKind,
-    ExpectedVersion, Fence, KeyScope, ListEntries, PutEntry, RefChange, Store,
+    ExpectedVersion, Fence, KeyScope, KeyValueEntry, ListEntries, PutEntry, RefChange, Store,
+    list_all_entries,
 };
 
 use crate::chat::{Chat, NOW, branch, claim_of, item, node};
@@ -307,4 +308,38 @@ pub(super) async fn failures_leave_no_event(store: Tested) {
         .await
         .unwrap();
     assert_eq!(events.len(), 2);
+}
+
+/// A page holds so many bytes of values, and a value that is larger stands alone.
+pub(super) async fn pages_of_entries_end_by_their_bytes(store: Tested) {
+    let owner = Owner::new("ada").unwrap();
+    let limits = store.limits().clone();
+    // As many as fit into a page with the largest size, and some more.
+    let fit = limits.page_bytes / limits.entry_bytes;
+    let keys: Vec<String> = (0..2 * fit + 1).map(|n| format!("k{n:03}")).collect();
+    let value: Arc<[u8]> = vec![7; limits.entry_bytes].into();
+    for key in &keys {
+        let put = PutEntry {
+            key: key.clone(),
+            value: Some(Arc::clone(&value)),
+            expect: ExpectedVersion::Absent,
+            at_ms: NOW,
+        };
+        store
+            .put_entry(&owner, &KeyScope::Owner, put)
+            .await
+            .unwrap();
+    }
+    let mut list = ListEntries::in_scope(KeyScope::Owner, "k");
+    let of = |entries: &[(KeyScope, KeyValueEntry)]| -> Vec<String> {
+        entries.iter().map(|(_, entry)| entry.key.clone()).collect()
+    };
+    for page in keys.chunks(fit) {
+        let got = store.list_entries(&owner, list.clone()).await.unwrap();
+        assert_eq!(of(&got.entries), page);
+        list.after = got.next;
+    }
+    assert_eq!(list.after, None);
+    let all = list_all_entries(&*store, &owner, list).await.unwrap();
+    assert_eq!(of(&all), keys);
 }

@@ -182,6 +182,7 @@ static TABLE: &[Behaviour] = table! {
         blobs_come_with_appends
         entries_are_versioned
         entries_keep_to_their_scope
+        pages_of_entries_end_by_their_bytes
         a_conversations_entries_go_with_it
         events_tell_everything_in_order
         failures_leave_no_event;

@@ -103,7 +103,8 @@ impl EntryCursor {
 pub struct EntryPage {
     /// Values by scope (the owner's, then resources by name, then conversations by id) and then by key.
     pub entries: Vec<(KeyScope, KeyValueEntry)>,
-    /// Cursor of the next page; `None` on the last page.
+    /// Cursor of the next page; `None` on the last page. A page ends after [`Limits::page_bytes`](crate::Limits::page_bytes) of
+    /// values, too: it may have fewer than were asked for and not be the last.
     pub next: Option<EntryCursor>,
 }
 

@@ -36,9 +36,9 @@ pub struct Limits {
     pub entry_bytes: usize,
     /// Nodes, state values and blobs of one redaction together. Default 4,096.
     pub redact_items: usize,
-    /// Bytes of JSON of the nodes of one page of a path; a page has at least one node, however large. Not a limit that refuses:
-    /// the page ends, and [`PathPage::next`](crate::PathPage::next) says where to go on. Default 8 MiB.
-    pub path_page_bytes: usize,
+    /// Bytes of one page of a path (the JSON of its nodes) or of values outside the tree; a page has at least one of them,
+    /// however large. Not a limit that refuses: the page ends, and its `next` says where to go on. Default 8 MiB.
+    pub page_bytes: usize,
     /// Conversations that one page of a list looks at, where no index says which satisfy its conditions. Then the page ends,
     /// and [`ConversationPage::complete`](crate::ConversationPage::complete) says so. Default 10,000.
     pub list_scan: usize,
@@ -74,7 +74,7 @@ impl Default for Limits {
             response_bytes: 16 << 20,
             entry_bytes: 1 << 20,
             redact_items: 4096,
-            path_page_bytes: 8 << 20,
+            page_bytes: 8 << 20,
             list_scan: 10_000,
             path_hashes: 65_536,
             call_batch: 1024,

@@ -35,7 +35,7 @@ pub enum Span {
 
 /// Request for a part of a path, oldest node first.
 ///
-/// A page ends after [`Limits::path_page_bytes`](crate::Limits::path_page_bytes) of JSON, whatever the span and the limit: use
+/// A page ends after [`Limits::page_bytes`](crate::Limits::page_bytes) of JSON, whatever the span and the limit: use
 /// [`PathPages`](crate::PathPages) or [`read_all_pages`](crate::read_all_pages) where all of it is needed.
 #[derive(Clone, Debug)]
 pub struct ReadRequest {

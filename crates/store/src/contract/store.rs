@@ -148,7 +148,7 @@ pub trait Store: KeyValues + fmt::Debug {
 
     /// Reads part of a path, oldest node first.
     ///
-    /// One page: it ends after [`Limits::path_page_bytes`] of JSON, and always has a node if there is one. No more than that, and
+    /// One page: it ends after [`Limits::page_bytes`] of JSON, and always has a node if there is one. No more than that, and
     /// at most one node more, is read from where the nodes are stored.
     ///
     /// The branch or checkpoint that the path ends at is read at the same instant as the nodes.

@@ -9,7 +9,7 @@ use contexture_ir::Owner;
 use crate::contract::{
     DERIVED_KEYS, EntryCursor, EntryPage, Error, KeyScope, KeyValueEntry, ListEntries, PutEntry,
 };
-use crate::rules;
+use crate::rules::{self, PageBytes};
 
 /// All values, by owner and scope. A deleted key keeps its version.
 #[derive(Debug, Default)]
@@ -33,12 +33,17 @@ impl KeyValueTable {
         slots.get(key)?.to_entry(key)
     }
 
-    pub(super) fn list_entries(&self, owner: &Owner, list: &ListEntries) -> EntryPage {
+    pub(super) fn list_entries(
+        &self,
+        owner: &Owner,
+        list: &ListEntries,
+        page_bytes: usize,
+    ) -> EntryPage {
         let scopes = self.0.iter().filter(|((of, scope), _)| {
             of == owner && list.scope.as_ref().is_none_or(|wanted| wanted == scope)
         });
         let after = list.after.as_ref();
-        let mut found = scopes
+        let found = scopes
             .flat_map(|((_, scope), slots)| {
                 let slots = slots
                     .range::<str, _>((Bound::Included(list.prefix.as_str()), Bound::Unbounded));
@@ -49,13 +54,15 @@ impl KeyValueTable {
             .filter(|(scope, key, _)| after.is_none_or(|at| (*scope, *key) > (&at.scope, &at.key)))
             .filter_map(|(scope, key, slot)| Some((scope.clone(), slot.to_entry(key)?)));
         let limit = list.limit.unwrap_or(ListEntries::DEFAULT_LIMIT);
-        let entries: Vec<_> = found.by_ref().take(limit).collect();
-        let more = found.next().is_some();
-        let next = match more {
-            true => EntryCursor::after_last(&entries),
-            false => None,
-        };
-        EntryPage { entries, next }
+        let (mut page, mut bytes) = (EntryPage::default(), PageBytes::new(page_bytes));
+        for (scope, entry) in found {
+            if page.entries.len() == limit || !bytes.take(entry.value.len()) {
+                page.next = EntryCursor::after_last(&page.entries);
+                break;
+            }
+            page.entries.push((scope, entry));
+        }
+        page
     }
 
     /// Writes all of them, or none. The caller has checked the limits, and that no key occurs

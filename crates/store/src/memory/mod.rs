@@ -462,7 +462,8 @@ impl KeyValues for MemoryStore {
         if let Some(scope) = &list.scope {
             tables.check_scope(owner, scope)?;
         }
-        Ok(tables.entries.list_entries(owner, &list))
+        let page_bytes = self.limits.page_bytes;
+        Ok(tables.entries.list_entries(owner, &list, page_bytes))
     }
 
     async fn put_entry(

@@ -216,10 +216,8 @@ impl NodeTree {
             index = stored.parent;
         }
         nodes.reverse();
-        let mut bytes = PageBytes::new(limits.path_page_bytes);
-        let cut = nodes
-            .iter()
-            .position(|node| !bytes.take_node(node.json.len()));
+        let mut bytes = PageBytes::new(limits.page_bytes);
+        let cut = nodes.iter().position(|node| !bytes.take(node.json.len()));
         let next = cut.and_then(|cut| nodes.get(cut)).map(|node| node.depth);
         nodes.truncate(cut.unwrap_or(nodes.len()));
         Ok(PathPage {

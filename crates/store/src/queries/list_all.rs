@@ -1,10 +1,12 @@
-//! Lists every conversation of an owner while others write.
+//! Lists every conversation of an owner while others write, and every value outside the tree.
 
 use std::collections::BTreeSet;
 
 use contexture_ir::{ConversationId, Owner};
 
-use crate::contract::{ConversationPage, Error, ListConversations, Store};
+use crate::contract::{
+    ConversationPage, Error, KeyScope, KeyValueEntry, ListConversations, ListEntries, Store,
+};
 
 /// Lists the ids of all conversations of an owner or of a resource, and holds them all in memory.
 ///
@@ -22,6 +24,28 @@ pub async fn list_all(
         store.list_conversations(owner, ListConversations { resource, ..list })
     })
     .await
+}
+
+/// Lists all values that a list asks for, whatever its limit, and holds them all in memory.
+///
+/// A value that is written meanwhile may be missing; one that exists all the time is not.
+///
+/// # Errors
+/// The store's.
+pub async fn list_all_entries(
+    store: &dyn Store,
+    owner: &Owner,
+    mut list: ListEntries,
+) -> Result<Vec<(KeyScope, KeyValueEntry)>, Error> {
+    let mut all = Vec::new();
+    loop {
+        let page = store.list_entries(owner, list.clone()).await?;
+        all.extend(page.entries);
+        list.after = page.next;
+        if list.after.is_none() {
+            return Ok(all);
+        }
+    }
 }
 
 /// Collects all conversations that `page` lists, most recently updated first. One that is updated

@@ -7,7 +7,7 @@
 //! * `divergence` finds the last node that two paths share.
 //! * `branch_diff` compares two paths from there.
 //! * `graph` loads the whole tree, each node once.
-//! * `list_all` lists every conversation of an owner while others write.
+//! * `list_all` lists every conversation of an owner while others write, and every value outside the tree.
 //! * `path_pages` reads a part of a path in as many pages as it takes.
 //! * `redaction_closure` finds what repeats the content of the nodes to be redacted.
 //! * `retention` finds the conversations that a retention rule gives up.
@@ -31,7 +31,7 @@ pub use branch_diff::{BranchDiff, diff_branches};
 pub use calls::{CallRetention, CallsFinding, VerifiedCalls, sweep_calls, verify_calls};
 pub use divergence::{Divergence, find_divergence};
 pub use graph::{Graph, GraphNode, load_graph};
-pub use list_all::list_all;
+pub use list_all::{list_all, list_all_entries};
 pub use path_pages::{PathPages, read_all_pages};
 pub use redaction_closure::compute_redaction_closure;
 pub use retention::{

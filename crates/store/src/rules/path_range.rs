@@ -15,14 +15,14 @@ pub struct DepthRange {
     pub next: Option<u64>,
 }
 
-/// Counts the bytes of a page of a path while its nodes are read.
+/// Counts the bytes of a page while what it has is read: nodes of a path, values outside the tree.
 ///
 /// ```
 /// use contexture_store::rules::PageBytes;
 ///
 /// let mut page = PageBytes::new(10);
-/// assert!(page.take_node(25), "the first node is always part of the page");
-/// assert!(!page.take_node(1));
+/// assert!(page.take(25), "the first is always part of the page");
+/// assert!(!page.take(1));
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct PageBytes {
@@ -40,8 +40,8 @@ impl PageBytes {
         }
     }
 
-    /// Returns whether the next node, of so many bytes of JSON, is part of the page. Otherwise the next page begins with it.
-    pub fn take_node(&mut self, bytes: usize) -> bool {
+    /// Returns whether what comes next, of so many bytes, is part of the page. Otherwise the next page begins with it.
+    pub fn take(&mut self, bytes: usize) -> bool {
         let fits = bytes <= self.left;
         let is_taken = fits || self.is_empty;
         self.left = self.left.saturating_sub(bytes);

@@ -5,7 +5,9 @@ use std::ops::RangeInclusive;
 use async_trait::async_trait;
 use contexture_compile::{CompactAdvice, Cover};
 use contexture_ir::{ContentHash, NodeId};
-use contexture_store::{DERIVED_KEYS, ExpectedVersion, KeyScope, ListEntries, PutEntry};
+use contexture_store::{
+    DERIVED_KEYS, ExpectedVersion, KeyScope, ListEntries, PutEntry, list_all_entries,
+};
 use contexture_wire::Format;
 use serde::{Deserialize, Serialize};
 
@@ -163,8 +165,8 @@ async fn put_entry(chat: &Conversation, put: PutEntry) -> Result<(), EngineError
 async fn list_summaries(chat: &Conversation) -> Result<Vec<(String, ReadySummary)>, EngineError> {
     let scope = KeyScope::Conversation(chat.id().clone());
     let list = ListEntries::in_scope(scope, format!("{DERIVED_KEYS}summary/"));
-    let page = chat.store().list_entries(chat.owner(), list).await?;
-    let entries = page.entries.into_iter().map(|(_, entry)| entry);
+    let entries = list_all_entries(chat.store(), chat.owner(), list).await?;
+    let entries = entries.into_iter().map(|(_, entry)| entry);
     // A later version may write them in another way; such a one is asked for anew.
     let read = entries.filter_map(|entry| {
         let summary = serde_json::from_slice(&entry.value).ok()?;

@@ -57,7 +57,7 @@ pub(in crate::behaviours) async fn parts_and_pages(store: Tested) {
 /// A page holds so many bytes of JSON and no more, and a node that is larger stands alone.
 pub(in crate::behaviours) async fn pages_end_by_their_bytes(store: Tested) {
     let chat = Chat::start(store).await;
-    let all = chat.store.limits().path_page_bytes;
+    let all = chat.store.limits().page_bytes;
     let third = all / 3;
     append_of_size(
         &chat,
