@@ -110,3 +110,35 @@ impl ToolsConfig {
         self.allow.is_none() && self.deny.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::PolicyConfig;
+
+    use super::*;
+
+    #[test]
+    fn a_policy_says_what_tools_do() {
+        let policy = r#"{"compact":"manifest","tools":{"reads":["sync","both"],"changes":["check_basket","both"]}}"#;
+        let policy: PolicyConfig = serde_json::from_str(policy).unwrap();
+        let hints = policy.prepare_options(None).unwrap().compact.tool_hints;
+        for (tool, effect) in [
+            ("sync", Some(CallEffect::Reads)),
+            ("check_basket", Some(CallEffect::Changes)),
+            ("both", Some(CallEffect::Changes)),
+            ("other", None),
+        ] {
+            assert_eq!(hints.effect_of(tool), effect, "{tool}");
+        }
+        let both = policy.tools.intersect_with(&ToolsConfig {
+            changes: BTreeSet::from(["sync".to_owned()]),
+            ..ToolsConfig::default()
+        });
+        let effect = both.tool_hints().effect_of("sync");
+        assert_eq!(
+            effect,
+            Some(CallEffect::Changes),
+            "in doubt it changes something"
+        );
+    }
+}

@@ -40,7 +40,7 @@ pub struct Compiler<'a> {
     counter: Option<&'a dyn TokenCounter>,
     narrowing: Option<CalibratedRange>,
     manifests: bool,
-    tool_hints: ToolHints,
+    tool_hints: Option<ToolHints>,
     cancel: Option<&'a Cancel>,
 }
 
@@ -67,14 +67,14 @@ impl<'a> Compiler<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn new(catalogue: &'a Catalogue) -> Self {
+    pub const fn new(catalogue: &'a Catalogue) -> Self {
         Self {
             catalogue,
             contributions: Vec::new(),
             counter: None,
             narrowing: None,
             manifests: false,
-            tool_hints: ToolHints::default(),
+            tool_hints: None,
             cancel: None,
         }
     }
@@ -122,7 +122,7 @@ impl<'a> Compiler<'a> {
     /// ```
     #[must_use]
     pub fn with_tool_hints(mut self, hints: ToolHints) -> Self {
-        self.tool_hints = hints;
+        self.tool_hints = Some(hints);
         self
     }
 
@@ -351,7 +351,11 @@ impl<'a> Compiler<'a> {
             true => plan.spans_on(&path),
             false => Vec::new(),
         };
-        let hints = ToolHints::from_definitions(&request.tools).overridden_by(&self.tool_hints);
+        let hints = ToolHints::from_definitions(&request.tools);
+        let hints = match &self.tool_hints {
+            Some(own) => hints.overridden_by(own),
+            None => hints,
+        };
         let standing = inline_manifests(&path, &before, (&request, row), &hints, counter);
         let mut compiled = run(&request, &standing);
         let begins = match &compiled {

@@ -1,6 +1,7 @@
 //! What stands for old history, as a person and their agent see it: the person's words, what was done, and room to go on.
 
 use contexture_catalogue::Catalogue;
+use contexture_compile::compaction::{CallEffect, ToolHints};
 use contexture_compile::{Compiled, Compiler, Target};
 use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Output, Role};
 use contexture_tokens::{Encoding, counter_for};
@@ -259,4 +260,29 @@ fn what_a_person_said_stays_beside_a_chatty_tool() {
             assert!(tokens <= window * 15 / 100, "{window}, {turns}: {tokens}");
         }
     }
+}
+
+#[test]
+fn the_hosts_word_says_which_calls_changed_something() {
+    let mut items = vec![says(Role::User, "Keep my basket in order.")];
+    for step in 0..60 {
+        for tool in ["sync_basket", "check_basket"] {
+            let arguments = json!({"basket": format!("B{step}")});
+            let output = "in order ".repeat(20);
+            items.extend(calls(&format!("{tool}{step}"), tool, &arguments, output));
+        }
+        items.push(says(Role::User, "And again please."));
+    }
+    let target = Target::openai_chat("gpt-4o").window(3_000).reserve(300);
+    let named = |compiler: &Compiler<'_>| {
+        let compiled = compiler.compile(&items, &target).unwrap();
+        let view = view(&compiled, &target);
+        ["sync_basket", "check_basket"].map(|tool| told(&manifests(&view), tool).0 > 0)
+    };
+    let by_name = Compiler::new(Catalogue::builtin()).with_manifests();
+    assert_eq!(named(&by_name), [true, false]);
+    let hints = ToolHints::default()
+        .with_effect("sync_basket", CallEffect::Reads)
+        .with_effect("check_basket", CallEffect::Changes);
+    assert_eq!(named(&by_name.with_tool_hints(hints)), [false, true]);
 }

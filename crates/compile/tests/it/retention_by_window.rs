@@ -34,6 +34,15 @@ const CHANGING: [&str; 7] = [
     "update_reservation_passengers",
 ];
 
+/// Windows, and the least share of people's sentences and of changing calls that a request in them tells.
+const FLOORS: [(u64, f64, f64); 5] = [
+    (4_000, 0.15, 0.30),
+    (8_000, 0.28, 0.80),
+    (16_000, 0.55, 0.90),
+    (32_000, 0.95, 0.95),
+    (64_000, 0.99, 0.99),
+];
+
 /// What of it a text tells, as `(found, all)` of each kind.
 type Score = [(usize, usize); 6];
 
@@ -48,7 +57,8 @@ fn people_and_changes_stay_in_reach_in_every_window() {
         "window",
         KINDS.map(|kind| format!("{kind:>20}")).join("")
     );
-    for window in [4_000, 8_000, 16_000, 32_000, 64_000] {
+    let mut told_before = 0.0;
+    for (window, sentences, changes) in FLOORS {
         let mut score = Score::default();
         let (mut manifest, mut largest) = (0, 0);
         for items in conversations.iter().take(chosen) {
@@ -81,6 +91,14 @@ fn people_and_changes_stay_in_reach_in_every_window() {
             of(1),
             of(3)
         );
+        assert!(
+            of(0) >= sentences && of(1) >= changes,
+            "{window}: sentences {}, changing calls {}",
+            of(0),
+            of(1)
+        );
+        assert!(of(0) >= told_before, "{window}: a larger window tells less");
+        told_before = of(0);
         println!(
             "  {window:>7} {}  {:.1} %, at most {:.1} %",
             shares.join(""),

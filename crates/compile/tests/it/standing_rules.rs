@@ -395,7 +395,7 @@ fn wishes(count: usize) -> Vec<Item> {
         )));
         items.push(assistant("Noted."));
     }
-    for number in 0..60 {
+    for number in 0..90 {
         items.extend(long_turn(number));
     }
     items

@@ -14,14 +14,14 @@ pub(crate) enum ExtensionCall {
     /// It is a call; its `call_id` is what the output repeats.
     Call(FunctionCall),
     /// It answers the call with this id.
-    Output(String, ExtensionOutput),
+    Output(String, CallOutput),
     /// It is a call that the provider made, with its output if it has one.
-    Answered(FunctionCall, Option<ExtensionOutput>),
+    Answered(FunctionCall, Option<CallOutput>),
 }
 
-/// The output of such a call.
+/// What a call came to.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ExtensionOutput {
+pub(crate) struct CallOutput {
     pub(crate) text: String,
     pub(crate) is_error: bool,
 }
@@ -99,7 +99,7 @@ fn read_operation(fields: &Fields<'_>) -> Option<String> {
 }
 
 /// The text of an output: a string, parts with a text, or what a shell printed; and whether it says that it failed.
-fn read_output(fields: &Fields<'_>) -> ExtensionOutput {
+fn read_output(fields: &Fields<'_>) -> CallOutput {
     let error = fields.get(&["error"]).filter(|error| is_said(error));
     let flag = fields.get(&["is_error"]).map(RawValue::get);
     let status = string_of(fields, &["status"]);
@@ -111,7 +111,7 @@ fn read_output(fields: &Fields<'_>) -> ExtensionOutput {
     if let Some(output) = said {
         is_error |= add_texts(output, &mut texts);
     }
-    ExtensionOutput {
+    CallOutput {
         text: texts.join("\n"),
         is_error,
     }

@@ -17,7 +17,7 @@ use crate::extract::call_effect::{ToolHints, is_change};
 use crate::extract::changes::{Outcome, key_arguments, outcome_of, returned_ids};
 use crate::extract::decisions::{decision_sentences, is_statement, split_sentences};
 use crate::extract::errors;
-use crate::extract::extension_calls::{ExtensionCall, ExtensionOutput, read_extension_call};
+use crate::extract::extension_calls::{CallOutput, ExtensionCall, read_extension_call};
 use crate::extract::json_facts::{self, ValuesByName};
 use crate::extract::own_words::own_words;
 use crate::extract::shell::FileAccess;
@@ -73,7 +73,7 @@ impl Manifest {
                 }
                 Item::FunctionCallOutput(output) => {
                     let call = partner.and_then(|call| gathered.open_calls.remove(&call));
-                    let output = ExtensionOutput {
+                    let output = CallOutput {
                         text: covered.item.text(),
                         is_error: output.is_error == Some(true),
                     };
@@ -389,7 +389,7 @@ impl<'a> ManifestBuilder<'a> {
     fn add_output(
         &mut self,
         covered: &CoveredItem<'_>,
-        output: &ExtensionOutput,
+        output: &CallOutput,
         call: Option<OpenCall<'_>>,
     ) {
         let index = covered.index;

@@ -4,10 +4,11 @@
 //! `facts` of what a person says about themselves, `look-alikes` of what only sounds like one of these. `taken back` are patterns of
 //! sentences that take a rule or a fact back, `orders taken back` of those that leave facts alone, `permissions` of those that lift
 //! an order without naming it, `facts taken back` of what is so no longer, and `nothing taken back` of what only sounds like one of
-//! these: what is allowed once, or no longer wanted. `replaces` are patterns of rules that take others back,
-//! `introductions` words behind which a person says their name, `leads` of lines whose list entries are rules, `requests` of questions that are requests. `common words` say nothing about a
-//! rule's matter, `negations` turn it round. `classes`, `lists` and `rewrites` keep the patterns short: the words of a class are
-//! marked in the sentence, so that a pattern needs no list of hundreds of verbs; `endings` may stand behind such a word.
+//! these: what is allowed once, or no longer wanted. `replaces` are patterns of rules that take others back, `introductions` words
+//! behind which a person says their name, `leads` of lines whose list entries are rules, `requests` of questions that are requests.
+//! `common words` say nothing about a rule's matter, `negations` turn it round. `classes`, `lists` and `rewrites` keep the patterns
+//! short: the words of a class are marked in the sentence, so that a pattern needs no list of hundreds of verbs; `endings` may stand
+//! behind such a word.
 //!
 //! Not here: which sentences a text has (`normal_text`), and what is made of them (`statement`).
 

@@ -9,7 +9,7 @@ use std::ops::Deref;
 use super::language::TakesBack;
 use super::statement::{RuleStrength, Statement};
 
-/// Most rules of a path, newest first; older ones are passed over. Far more than can be shown.
+/// Most rules of a path. Of more the oldest wishes are passed over, then the oldest of the others. Far more than can be shown.
 const MAX_RULES: usize = 300;
 
 /// The rules of a path that nothing has taken back, oldest first. They grow with the path: each statement is added once.
@@ -72,7 +72,8 @@ impl<S: Deref<Target = Statement>> StandingRules<S> {
         // Said again, it was said last.
         rules.retain(|rule| !is_said_again(&rule.statement, &statement));
         if rules.len() == MAX_RULES {
-            rules.remove(0);
+            let is_wish = |rule: &RuleOnPath<S>| rule.strength == RuleStrength::Wish;
+            rules.remove(rules.iter().position(is_wish).unwrap_or(0));
         }
         rules.push(RuleOnPath {
             index,

@@ -79,6 +79,17 @@ fn what_is_said_again_was_said_last() {
 }
 
 #[test]
+fn of_very_many_rules_the_oldest_wishes_go_first() {
+    let express = "Never push to main.".to_owned();
+    let wishes = (0..400).map(|at| format!("I prefer short answers about parcel {at}."));
+    let said: Vec<String> = std::iter::once(express.clone()).chain(wishes).collect();
+    let said: Vec<&str> = said.iter().map(String::as_str).collect();
+    let standing = standing_texts(&said);
+    assert_eq!((standing.len(), &standing[0]), (300, &express));
+    assert!(standing[299].contains("399"), "{}", standing[299]);
+}
+
+#[test]
 fn facts_outlive_what_takes_orders_back() {
     let fact = "My user ID is mia_li_3668.";
     let tabs = "Always use tabs.";

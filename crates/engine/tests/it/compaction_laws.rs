@@ -329,7 +329,7 @@ async fn redacted_messages_leave_no_trace_in_what_stands_for_them() {
         draft.push_item(FunctionCallOutput::new(&id, Output::Text(text)));
         draft.push_item(Message::text(Role::Assistant, "Booked. ".repeat(20)));
         let words = if step == 3 {
-            "I am secret_person, never tell."
+            "We decided that secret_person flies first."
         } else {
             "I need the next one."
         };

@@ -147,8 +147,6 @@ pub(crate) struct RewritePlan {
     cache_scope: String,
     /// Whether the client's request exceeds the window.
     is_over_window: bool,
-    /// Whether it comes so near that the model is told of the cut to come.
-    is_notice_due: bool,
     /// Whether the host refuses what is too long.
     refuses_overflow: bool,
     /// What a request may take behind one that was refused as too long.
@@ -306,10 +304,6 @@ pub(crate) async fn rewrite_request(
     // The reserve is kept free for the answer, so the request has to fit into what is left.
     let space = request.limit();
     plan.is_over_window = whole.report.totals.tokens > space;
-    let notice = plan.prepare.as_ref().and_then(|how| how.notice.as_ref());
-    plan.is_notice_due = notice.is_some_and(|notice| {
-        whole.report.totals.tokens > space / 100 * u64::from(notice.at_percent)
-    });
     // After the client's own request is compiled: that one must keep all tools it came with.
     if let Some(most) = plan.policy.tools.select {
         plan.changes.client_tools = {
@@ -425,7 +419,6 @@ impl RewritePlan {
             request: Arc::new(parsed),
             cache_scope: String::new(),
             is_over_window: false,
-            is_notice_due: false,
             refuses_overflow: false,
             retry_budget: None,
             server_tools: ServerTools::from_layers(chat),
@@ -645,9 +638,9 @@ impl RewritePlan {
         // round before.
         let refused = |error: EngineError| rewrite_failure(&error);
         // Compacted only on overflow: as long as it fits the prefix stays, and with it the provider's cache.
-        // Shortly before, the model is told of it, and may ask for it.
-        let is_near = self.is_over_window || self.is_notice_due;
-        let call = if let Some(how) = self.prepare.as_ref().filter(|_| is_near) {
+        // Shortly before, a model that can save something is told of it; and it may ask for it.
+        let prepares = |how: &&PrepareOptions| self.is_over_window || self.offers_saving(how);
+        let call = if let Some(how) = self.prepare.as_ref().filter(prepares) {
             let how = match self.is_over_window {
                 true => Cow::Borrowed(how),
                 // Whether it fits was decided by the count.
@@ -671,6 +664,16 @@ impl RewritePlan {
             return Err(ProxyFailure::new("rewrite", why));
         }
         Ok(call)
+    }
+
+    /// Whether a tool is offered by which the model can save something before the history is cut.
+    fn offers_saving(&self, how: &PrepareOptions) -> bool {
+        let is_offered = |name: &String| {
+            let mut own = self.changes.client_tools.iter();
+            self.server_tools.find_by_name(name).is_some() || own.any(|tool| tool.name() == name)
+        };
+        let notice = how.notice.as_ref();
+        notice.is_some_and(|notice| notice.tools.iter().any(is_offered))
     }
 
     /// Returns the outline of a call as the provider's cache sees it.

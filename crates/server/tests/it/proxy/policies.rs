@@ -129,7 +129,8 @@ async fn what_a_person_asks_to_hold_stands_in_every_request() {
 #[tokio::test]
 async fn a_rule_outlives_the_window_that_a_client_keeps_itself() {
     const RULE: &str = "Never push to main without asking me.";
-    let proxied = with("limit_tokens = 2000\n").await;
+    // Otherwise a request that fits goes as it came unless another is cheaper, and a longer one never is.
+    let proxied = with("limit_tokens = 2000\ncost_condition = \"fits\"\n").await;
     let headers = [("x-contexture-conversation", "windowed")];
     let mut history = Vec::new();
     for turn in 0..20 {
