@@ -56,6 +56,7 @@ from contexture._documents import (
     Value,
     WhatIf,
     WordHits,
+    IndexProgress,
 )
 from contexture._engine import Conversation, Engine
 from contexture._errors import (
@@ -138,6 +139,7 @@ __all__ = [
     "Values",
     "WhatIf",
     "WordHits",
+    "IndexProgress",
     "__version__",
     "find_program",
     "fragment",

@@ -49,6 +49,7 @@ __all__ = [
     "Value",
     "WhatIf",
     "WordHits",
+    "IndexProgress",
 ]
 
 
@@ -531,6 +532,13 @@ class WordHits(Document):
     hits: int
 
 
+class IndexProgress(Document):
+    """How far the index of texts is, in conversations that were to be searched."""
+
+    indexed: int
+    conversations: int
+
+
 class SearchPage(Document):
     """A page of what was found, best first."""
 
@@ -539,7 +547,8 @@ class SearchPage(Document):
     complete: bool
     next: str | None
     apart: list[WordHits]
-    _nested = {"hits": Hit, "apart": WordHits}
+    indexing: IndexProgress | None
+    _nested = {"hits": Hit, "apart": WordHits, "indexing": IndexProgress}
     _lists = frozenset({"apart"})
 
     def __iter__(self) -> Iterator[Hit]:

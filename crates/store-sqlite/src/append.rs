@@ -343,8 +343,6 @@ fn insert_items(
 ) -> Result<(), RowError> {
     let request = &decided.prepared.request;
     let root_before = branch_row.tip.root_no;
-    // Read once for all items: this transaction holds the write lock, so nobody else can change it.
-    let reach = index::IndexedRange::load(conn)?;
     let marks = path_index::by_node(&request.paths);
     let items = request.items.iter().zip(&decided.prepared.items);
     let items = items.zip(decided.counters);
@@ -365,7 +363,7 @@ fn insert_items(
             fence: request.fence,
         };
         node_row::insert_node(conn, conversation.no, &slot, item, prepared)?;
-        index::index_node(conn, &reach, conversation.no, seq, &prepared.terms)?;
+        index::index_node(conn, conversation.no, seq, &prepared.terms)?;
         branch_row.tip = Tip::after_item(branch_row.segment, item.id, counters, root_no);
         if let Some(marks) = marks.get(&item.id) {
             path_index::add_marks(conn, conversation, marks, branch_row.tip.position)?;

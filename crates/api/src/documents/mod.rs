@@ -57,8 +57,8 @@ pub use run::{
     RunsDocument, WaitingCallDocument,
 };
 pub use search::{
-    HitDocument, NearbyDocument, NearbyItemDocument, ReplacedDocument, SearchDocument,
-    SnippetDocument, WordHitsDocument,
+    HitDocument, IndexProgressDocument, NearbyDocument, NearbyItemDocument, ReplacedDocument,
+    SearchDocument, SnippetDocument, WordHitsDocument,
 };
 pub use session::{DivergenceDocument, SessionDocument, SessionsDocument};
 pub use settings::{

@@ -1,6 +1,6 @@
 //! Search results: hits with their snippets.
 
-use contexture::store::{Hit, Node, SearchCoverage, SearchPage};
+use contexture::store::{Hit, IndexProgress, Node, SearchPage};
 use contexture_text::truncate_chars;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,14 +15,36 @@ pub struct SearchDocument {
     pub hits: Vec<HitDocument>,
     /// Whether another page follows.
     pub more: bool,
-    /// Whether everything was searched; `false` if only the newest candidates were.
+    /// Whether everything was searched; `false` if only the newest candidates were, or while texts are indexed.
     pub complete: bool,
+    /// How far the index of texts is while it is made again, as after an upgrade: of conversations that are not in it only what
+    /// was stored since is found. Absent if it is whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub indexing: Option<IndexProgressDocument>,
     /// Value of `after` for the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
     /// How many items have each word, where no item has all of them; only of a search for all words that found nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub apart: Vec<WordHitsDocument>,
+}
+
+/// How far the index of texts is, in conversations that were to be searched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct IndexProgressDocument {
+    /// Number of conversations whose texts are all in the index.
+    pub indexed: u64,
+    /// Number of all conversations that were to be searched.
+    pub conversations: u64,
+}
+
+impl From<&IndexProgress> for IndexProgressDocument {
+    fn from(progress: &IndexProgress) -> Self {
+        Self {
+            indexed: progress.indexed,
+            conversations: progress.conversations,
+        }
+    }
 }
 
 /// A word or phrase of a search with the number of items that have it.
@@ -124,7 +146,8 @@ impl From<&SearchPage> for SearchDocument {
         Self {
             hits: page.hits.iter().map(Into::into).collect(),
             more: page.next.is_some(),
-            complete: page.coverage == SearchCoverage::Whole,
+            complete: page.is_complete(),
+            indexing: page.indexing.as_ref().map(Into::into),
             // A cursor is bound to the owner and the list, so the handler adds it.
             next: None,
             apart: Vec::new(),

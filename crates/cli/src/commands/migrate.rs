@@ -31,13 +31,18 @@ pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
     let address = database::resolve_address(globals)?;
     let (from, to) = if let Ok(DatabaseAddress::Postgres(address)) = address.parse() {
         let from = store_postgres::migrate(&address).await?;
-        // Otherwise the first search of each conversation would wait for this.
+        // Otherwise searches would find only a part until they have started it themselves.
         let store = store_postgres::PostgresStore::open(&address).await?;
         store.index_texts().await?;
         (from, store_postgres::FORMAT)
     } else {
-        // Opening a file upgrades it; there is nothing more to do.
+        // Opening a file upgrades it, but for the index of texts.
         database::open_engine(globals, WhenMissing::Refuse).await?;
+        if let Ok(DatabaseAddress::Sqlite(path) | DatabaseAddress::SharedSqlite(path)) =
+            address.parse()
+        {
+            store_sqlite::SqliteStore::open(path)?.index_texts().await?;
+        }
         (store_sqlite::FORMAT, store_sqlite::FORMAT)
     };
     if globals.json {

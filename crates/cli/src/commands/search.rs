@@ -197,6 +197,14 @@ fn print_search_note(found: &FoundItems, query: &str) {
         let shown = count_with_noun(count as u64, "hit");
         write::print_note(&format!("{shown}, and there are more: -n NUMBER\n"));
     }
+    if let Some(progress) = &page.indexing {
+        write::print_note(&format!(
+            "texts are being indexed, {} of {} so far; of the others only what is new was looked at. \
+             `contexture migrate` finishes it\n",
+            progress.indexed,
+            count_with_noun(progress.conversations, "conversation")
+        ));
+    }
     if page.coverage == SearchCoverage::Newest {
         write::print_note(
             "only the newest of what may fit was looked at; say more to reach the rest\n",

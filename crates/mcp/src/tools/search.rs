@@ -1,7 +1,7 @@
 //! `search_conversations`.
 
 use contexture::ir::ConversationId;
-use contexture::store::{Hit, MatchMode, PathEnd, SearchCoverage, SearchRequest, SearchScope};
+use contexture::store::{Hit, MatchMode, PathEnd, SearchRequest, SearchScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,11 +57,21 @@ pub(crate) struct Answer {
     /// Cursor of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
-    /// Whether everything was searched; if not, only the newest candidates were: ask more precisely.
+    /// Whether everything was searched; if not, only the newest candidates were: ask more precisely. With `indexing`: ask again later.
     complete: bool,
+    /// How far the index of texts is while it is made again: of the other conversations only what is new is found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    indexing: Option<Indexing>,
     /// How many items have each word, if all words were asked for and no item has them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     apart: Vec<WordHits>,
+}
+
+/// How far the index of texts is, in conversations.
+#[derive(Serialize, JsonSchema)]
+struct Indexing {
+    indexed: u64,
+    conversations: u64,
 }
 
 /// A word and how many items have it.
@@ -153,12 +163,17 @@ impl Tool for SearchConversations {
             nearby: arguments.around,
         };
         let found = search_typed(&context.engine, &context.owner, asked).await?;
+        let is_complete = found.page.is_complete();
         let mut nearby = found.nearby.into_iter();
         let hits = found.page.hits.into_iter();
         Ok(Answer {
             next_cursor: found.page.next.as_ref().map(encode_hit_cursor),
             // For very common words the store looks at the newest only.
-            complete: found.page.coverage == SearchCoverage::Whole,
+            complete: is_complete,
+            indexing: found.page.indexing.map(|progress| Indexing {
+                indexed: progress.indexed,
+                conversations: progress.conversations,
+            }),
             hits: hits
                 .map(|hit| conversation_hit(hit, nearby.next().unwrap_or_default()))
                 .collect(),

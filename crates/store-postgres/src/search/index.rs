@@ -1,15 +1,15 @@
 //! The full-text index: the terms of each node, and the steps that index missing nodes.
 //!
 //! Each node has a row with the terms of its text, written in the transaction that appends the
-//! node. Conversations of older versions may lack rows or have older terms; they are indexed before
-//! they are searched, in short transactions.
+//! node. Conversations of older versions may lack rows or have older terms; they are indexed behind the
+//! requests (`index_task`), in short transactions. Until then a search finds what rows there are, and says so.
 //!
 //! Removed terms stay in the table's files until a vacuum, like removed items.
 //!
 //! Not here: searching.
 
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::{AppendRequest, Node, rules};
+use contexture_store::{AppendRequest, IndexProgress, Node, rules};
 use futures_util::TryStreamExt as _;
 use futures_util::future::try_join;
 
@@ -48,10 +48,18 @@ const STEP_BYTES: usize = 8 << 20;
 /// Largest number of conversations that are looked up at once to be indexed.
 const STEP_CONVERSATIONS: i64 = 100;
 
-/// Conversations that are not indexed with these terms; a null parameter is no condition.
-const UNINDEXED: &str = "SELECT owner, id FROM contexture.listings \
-     WHERE terms_version <> 3 AND ($1 IS NULL OR owner = $1) AND ($2 IS NULL OR id = $2) \
-     AND ($3 IS NULL OR resource = $3) LIMIT $4";
+/// Conversations that are not indexed with these terms.
+const UNINDEXED: &str =
+    "SELECT owner, id FROM contexture.listings WHERE terms_version <> 3 LIMIT $1";
+
+/// Number of an owner's conversations that are not indexed with these terms; a null parameter is no condition.
+const COUNT_UNINDEXED: &str = "SELECT count(*) FROM contexture.listings \
+     WHERE terms_version <> 3 AND owner = $1 AND ($2 IS NULL OR id = $2) \
+     AND ($3 IS NULL OR resource = $3)";
+
+/// Number of all of them.
+const COUNT_CONVERSATIONS: &str = "SELECT count(*) FROM contexture.listings \
+     WHERE owner = $1 AND ($2 IS NULL OR id = $2) AND ($3 IS NULL OR resource = $3)";
 
 /// Nodes without these terms.
 const MISSING: &str = concat!(
@@ -179,22 +187,9 @@ pub(crate) fn remove_terms(tx: &mut Tx<'_>, key: [u8; 16], position: NodePositio
 }
 
 /// Finds some conversations that must be indexed; none if all are.
-pub(crate) async fn find_unindexed(
-    tx: &Tx<'_>,
-    owner: Option<&Owner>,
-    id: Option<&ConversationId>,
-    resource: Option<&str>,
-) -> Result<Vec<UnindexedConversation>, RowError> {
+pub(crate) async fn find_unindexed(tx: &Tx<'_>) -> Result<Vec<UnindexedConversation>, RowError> {
     let rows = tx
-        .query_rows(
-            UNINDEXED,
-            params![
-                owner.map(Owner::as_str),
-                id.map(ConversationId::as_str),
-                resource.map(|name| Bytea::Text(name.into())),
-                STEP_CONVERSATIONS
-            ],
-        )
+        .query_rows(UNINDEXED, params![STEP_CONVERSATIONS])
         .await?;
     let conversations = rows.iter().map(|row| {
         let (owner, id) = (get_column::<&str>(row, 0)?, get_column::<&str>(row, 1)?);
@@ -204,6 +199,38 @@ pub(crate) async fn find_unindexed(
         })
     });
     conversations.collect()
+}
+
+/// Returns how far the index is, of an owner's conversations with an id or a resource; `None` if all are whole in it.
+pub(crate) async fn load_progress(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    id: Option<&ConversationId>,
+    resource: Option<&str>,
+) -> Result<Option<IndexProgress>, RowError> {
+    let count = async |sql: &str| -> Result<u64, RowError> {
+        let params = params![
+            owner.as_str(),
+            id.map(ConversationId::as_str),
+            resource.map(|name| Bytea::Text(name.into()))
+        ];
+        let rows = tx.query_rows(sql, params).await?;
+        let count = rows
+            .first()
+            .map(|row| get_column::<i64>(row, 0))
+            .transpose()?;
+        Ok(count.unwrap_or(0).unsigned_abs())
+    };
+    // Nearly always none, which an index of those that are behind says at once; the others need not be counted then.
+    let behind = count(COUNT_UNINDEXED).await?;
+    if behind == 0 {
+        return Ok(None);
+    }
+    let conversations = count(COUNT_CONVERSATIONS).await?;
+    Ok(Some(IndexProgress {
+        indexed: conversations.saturating_sub(behind),
+        conversations,
+    }))
 }
 
 /// Indexes some of the nodes after `after` that are not indexed; returns where to continue.

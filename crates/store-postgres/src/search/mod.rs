@@ -23,11 +23,10 @@ use crate::refs;
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_row::{self, columns};
 use crate::rows::path::{NodePosition, SegmentLineage, Stretch};
-use crate::search::index::{
-    MATCH_ALL_TERM, UnindexedConversation, conversation_term, find_unindexed, owner_term,
-};
+use crate::search::index::{MATCH_ALL_TERM, conversation_term, load_progress, owner_term};
 
 pub(crate) mod index;
+pub(crate) mod index_task;
 
 /// Number of nodes to read at once.
 const BATCH: usize = 200;
@@ -138,26 +137,21 @@ struct ProposedNode {
     position: NodePosition,
 }
 
-/// Searches, or returns conversations that have to be indexed first.
+/// Searches what is in the index, and says how far that is.
 pub(crate) async fn search_nodes(
     tx: &Tx<'_>,
     owner: &Owner,
     request: &SearchRequest,
     limits: &SearchLimits,
-) -> Result<Result<SearchPage, Vec<UnindexedConversation>>, RowError> {
+) -> Result<SearchPage, RowError> {
     let (id, resource) = match &request.scope {
         SearchScope::Owner => (None, None),
         SearchScope::Resource(name) => (None, Some(name.as_str())),
         SearchScope::Conversation(id) => (Some(id), None),
         SearchScope::Path { conversation, .. } => (Some(conversation), None),
     };
-    let unindexed = find_unindexed(tx, Some(owner), id, resource);
-    let (area, unindexed) = try_join(resolve_scope(tx, owner, &request.scope), unindexed).await?;
-    // A search never uses an incomplete index: the caller first indexes what is missing, in
-    // transactions that may write.
-    if !unindexed.is_empty() {
-        return Ok(Err(unindexed));
-    }
+    let indexing = load_progress(tx, owner, id, resource);
+    let (area, indexing) = try_join(resolve_scope(tx, owner, &request.scope), indexing).await?;
     let mut ranking = Ranking::new(request.clone(), limits);
     let walk_threshold = walk_threshold(&area, request, &ranking);
     let counts = count_alternatives(tx, owner, (&area, walk_threshold), &ranking).await?;
@@ -178,7 +172,10 @@ pub(crate) async fn search_nodes(
         examine_nodes(tx, &proposed, &mut ranking).await?;
         add_neighbours(tx, &proposed, &mut ranking).await?;
     }
-    Ok(Ok(ranking.into_page()))
+    Ok(SearchPage {
+        indexing,
+        ..ranking.into_page()
+    })
 }
 
 async fn resolve_scope(
@@ -211,12 +208,17 @@ fn walk_threshold(
     request: &SearchRequest,
     ranking: &Ranking<NodeKey>,
 ) -> Option<usize> {
-    let SearchArea::Conversation(conv, Some(path)) = area else {
+    let SearchArea::Conversation(conv, path) = area else {
         return None;
     };
     let nodes = usize::try_from(conv.nodes).unwrap_or(0);
     let length = |stretch: &Stretch| usize::try_from(stretch.to - stretch.from).unwrap_or(0) + 1;
-    let on_path: usize = path.iter().map(length).sum();
+    let on_path: usize = match path {
+        Some(path) => path.iter().map(length).sum(),
+        // Without forks all of a conversation is one path.
+        None if conv.next_segment <= 2 => nodes,
+        None => return None,
+    };
     let is_most = on_path >= nodes / 2;
     if !is_most || request.before_ms.is_some() || !request.kinds.is_empty() {
         return None;

@@ -27,6 +27,7 @@ use crate::refs::branch;
 use crate::rows::{blob, event, node_row, response};
 use crate::schema;
 use crate::search::index;
+use crate::search::index_task::IndexTask;
 
 mod calls;
 mod maintenance;
@@ -43,6 +44,7 @@ pub struct PostgresStore {
     pub(crate) limits: Limits,
     pub(crate) signals: StreamSignals,
     deletions: DeletionTask,
+    index_task: IndexTask,
 }
 
 impl PostgresStore {
@@ -91,6 +93,7 @@ impl PostgresStore {
             deletions.wake();
         }
         Ok(Self {
+            index_task: IndexTask::start(Arc::clone(&server)),
             server,
             limits: options.limits,
             signals: StreamSignals::default(),

@@ -10,58 +10,22 @@ use contexture_store::{
 
 use crate::connection::pool::Access;
 use crate::path_index;
-use crate::rows::path::NodePosition;
 use crate::search;
-use crate::search::index::{self, UnindexedConversation};
+use crate::search::index_task;
 use crate::store::PostgresStore;
 
 impl PostgresStore {
     /// Indexes the texts of conversations that were written before texts could be searched, or with
-    /// other terms.
+    /// other terms; does nothing if there are none.
     ///
-    /// A search does the same for its scope, and waits for it; after a migration of a large
-    /// database, call this instead. It runs in steps of some milliseconds beside other calls, and
-    /// continues after an interruption.
+    /// A search that finds such conversations starts the same behind the requests, and does not wait for it. It runs in steps of some
+    /// milliseconds beside other calls, and continues after an interruption.
     ///
     /// # Errors
     ///
     /// Errors of the server; what was indexed stays indexed.
     pub async fn index_texts(&self) -> Result<(), Error> {
-        loop {
-            let unindexed = self
-                .server
-                .run_transaction(Access::Read, None, |tx| {
-                    Box::pin(index::find_unindexed(tx, None, None, None))
-                })
-                .await?;
-            if unindexed.is_empty() {
-                return Ok(());
-            }
-            self.catch_up(&unindexed).await?;
-        }
-    }
-
-    async fn catch_up(&self, unindexed: &[UnindexedConversation]) -> Result<(), Error> {
-        // One conversation after another: a step locks its row, so appends to it wait for one step
-        // at most.
-        for conversation in unindexed {
-            let mut next = Some(NodePosition::default());
-            while let Some(after) = next {
-                // Indexing a node again writes the same row, so a step with an unknown outcome may
-                // run again.
-                let step = self
-                    .server
-                    .run_transaction(Access::WriteIdempotent, None, |tx| {
-                        Box::pin(index::index_step(tx, conversation, after))
-                    });
-                next = match step.await {
-                    // The conversation was deleted meanwhile.
-                    Err(Error::NotFound { .. }) => None,
-                    next => next?,
-                };
-            }
-        }
-        Ok(())
+        index_task::index_texts(&self.server).await
     }
 }
 
@@ -74,18 +38,16 @@ impl Search for PostgresStore {
     ) -> Result<SearchPage, Error> {
         let limits = &self.limits.search;
         rules::check_search(&request, limits)?;
-        loop {
-            let found = self
-                .server
-                .run_transaction(Access::Scan, owner, |tx| {
-                    Box::pin(search::search_nodes(tx, owner, &request, limits))
-                })
-                .await?;
-            match found {
-                Ok(page) => return Ok(page),
-                Err(unindexed) => self.catch_up(&unindexed).await?,
-            }
+        let page = self
+            .server
+            .run_transaction(Access::Scan, owner, |tx| {
+                Box::pin(search::search_nodes(tx, owner, &request, limits))
+            })
+            .await?;
+        if page.indexing.is_some() {
+            self.index_task.wake();
         }
+        Ok(page)
     }
 }
 

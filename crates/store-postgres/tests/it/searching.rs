@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use contexture_ir::{Owner, Role};
 use contexture_store::{
-    EraseScope, ListConversations, MatchMode, RedactRequest, Search as _, SearchCoverage,
-    SearchRequest, SearchScope, Store,
+    EraseScope, IndexProgress, ListConversations, MatchMode, RedactRequest, Search as _,
+    SearchCoverage, SearchPage, SearchRequest, SearchScope, Store,
 };
 use contexture_store_postgres::{PostgresOptions, PostgresStore};
 use contexture_store_testkit::Chat;
@@ -33,12 +33,17 @@ async fn found_in(store: &PostgresStore, owner: &Owner, scope: SearchScope, quer
     request.words = MatchMode::All;
     request.limit = 1000;
     let page = store.search_nodes(owner, request).await.unwrap();
-    assert_eq!(page.coverage, SearchCoverage::Whole);
+    assert!(page.is_complete(), "{page:?}");
     page.hits.len()
 }
 
 async fn found(store: &PostgresStore, chat: &Chat, query: &str) -> usize {
     found_in(store, &chat.owner, SearchScope::Owner, query).await
+}
+
+async fn search_any(store: &PostgresStore, chat: &Chat, query: &str) -> SearchPage {
+    let request = SearchRequest::new(query, SearchScope::Owner);
+    store.search_nodes(&chat.owner, request).await.unwrap()
 }
 
 /// How many rows have the term.
@@ -129,19 +134,35 @@ async fn what_was_written_without_terms_is_found() {
         .await
         .unwrap();
     forget(&client).await;
-    // What is not whole is not searched, and only what is searched is made whole.
+    // A search does not wait: it finds what has terms, says so, and has the rest indexed behind it.
     chat.append_messages("main", &["filler late"]).await;
-    let scope = SearchScope::Conversation(chat.id.clone());
-    assert_eq!(
-        found_in(&store, &chat.owner, scope, "filler").await,
-        601,
-        "{} are behind",
-        behind(&client).await
-    );
-    assert_eq!(behind(&client).await, 1);
-    assert_eq!(found(&store, &chat, "filler").await, 602);
+    let third = Chat::start_as(Arc::clone(&store) as Arc<dyn Store>, "ada", "third").await;
+    third.append_messages("main", &["filler third"]).await;
+    let page = search_any(&store, &chat, "filler").await;
+    let progress = IndexProgress {
+        indexed: 1,
+        conversations: 3,
+    };
+    assert_eq!((page.hits.len(), page.indexing), (2, Some(progress)));
+    // What is deleted meanwhile is no error.
+    let gone = store.delete_conversation(&third.owner, &third.id);
+    gone.await.unwrap();
+    while !search_any(&store, &chat, "filler").await.is_complete() {}
     assert_eq!(behind(&client).await, 0);
+    assert_eq!(found(&store, &chat, "filler").await, 602);
     assert_eq!(found(&store, &chat, "redacted").await, 0);
+    // The task ends with its store, and that of another goes on.
+    forget(&client).await;
+    search_any(&store, &chat, "filler").await;
+    drop((chat, other, third, store));
+    let store = open(&database).await;
+    let chat = Chat {
+        store: Arc::clone(&store) as Arc<dyn Store>,
+        owner: Owner::new("ada").unwrap(),
+        id: "chat".parse().unwrap(),
+    };
+    while !search_any(&store, &chat, "filler").await.is_complete() {}
+    assert_eq!(found(&store, &chat, "filler").await, 602);
     // All at once; and terms of another rule are made again.
     forget(&client).await;
     store.index_texts().await.unwrap();
@@ -156,6 +177,7 @@ async fn what_was_written_without_terms_is_found() {
         )
         .await
         .unwrap();
+    while !search_any(&store, &chat, "number3").await.is_complete() {}
     assert_eq!(found(&store, &chat, "number3").await, 100);
     assert_eq!(
         (

@@ -1,7 +1,7 @@
 //! The full-text index: its progress, and the bounded steps that bring it up to date.
 //!
 //! The index is derived from the nodes. `search_state` records the progress: nodes up to
-//! `indexed_to` are indexed. Triggers remove the terms of removed nodes (see the migration).
+//! `indexed_to` are indexed, and of the others those that were stored since. Triggers remove the terms of removed nodes (see the migration).
 //! Removed terms stay in the index's pages until those are merged; `purge` records that this is
 //! due.
 //!
@@ -74,23 +74,24 @@ impl IndexedRange {
     pub(crate) fn is_everything(&self) -> bool {
         self.0 == EVERYTHING
     }
+
+    /// Returns the number of the first conversation that may not be whole in the index.
+    pub(crate) fn first_missing(&self) -> i64 {
+        self.0.saturating_add(1) >> 32
+    }
 }
 
-/// Indexes a node that was just stored, unless a later step will do it anyway.
+/// Indexes a node that was just stored, however far the index is: the next search finds it.
 pub(crate) fn index_node(
     conn: &Connection,
-    reach: &IndexedRange,
     conversation: u32,
     seq: u32,
     terms: &str,
 ) -> Result<(), RowError> {
-    let id = packed_key(conversation, seq);
-    // A later step indexes the nodes beyond the range in key order; doing it here too would store
-    // their terms twice.
-    if id <= reach.0 && !terms.is_empty() {
-        insert_terms(conn, id, terms)?;
+    match terms.is_empty() {
+        true => Ok(()),
+        false => insert_terms(conn, packed_key(conversation, seq), terms),
     }
-    Ok(())
 }
 
 /// Returns whether the index has what it should have of a node.
@@ -103,10 +104,12 @@ pub(crate) fn is_indexed(
     if id > reach.0 || node.redacted_ms.is_some() {
         return Ok(true);
     }
-    let found = conn
-        .prepare_cached("SELECT 1 FROM search WHERE rowid = ?")?
-        .exists([fts_rowid::of_key(id)])?;
-    Ok(found || rules::index_terms(&rules::searchable_text(&node.json)).is_empty())
+    Ok(has_terms(conn, id)? || rules::index_terms(&rules::searchable_text(&node.json)).is_empty())
+}
+
+fn has_terms(conn: &Connection, id: i64) -> Result<bool, RowError> {
+    let mut statement = conn.prepare_cached("SELECT 1 FROM search WHERE rowid = ?")?;
+    Ok(statement.exists([fts_rowid::of_key(id)])?)
 }
 
 fn insert_terms(conn: &Connection, id: i64, terms: &str) -> Result<(), RowError> {
@@ -131,17 +134,20 @@ pub(crate) fn index_next_nodes(conn: &Connection) -> Result<bool, RowError> {
         let mut statement = conn.prepare_cached(&node_row::after_sql())?;
         let mut rows = statement.query([reach.0])?;
         let (mut nodes, mut bytes) = (0, 0);
-        while nodes < STEP_NODES
-            && bytes < STEP_BYTES
-            && let Some(row) = rows.next()?
-        {
+        while nodes < STEP_NODES && bytes < STEP_BYTES {
+            let Some(row) = rows.next()? else {
+                last = None;
+                break;
+            };
             let id = row.get(0)?;
             // A damaged or redacted node is skipped and no error: otherwise one bad row would keep
             // all others from being indexed.
             if let Some(node) = decode_undamaged(row)?.filter(|node| node.redacted_ms.is_none()) {
                 let terms = rules::index_terms(&rules::searchable_text(&node.json));
                 bytes += node.json.len();
-                if !terms.is_empty() {
+                // A node that was stored since the index is made again has its terms: twice they would stay when it is
+                // removed.
+                if !terms.is_empty() && !has_terms(conn, id)? {
                     insert_terms(conn, id, &terms)?;
                 }
             }
@@ -226,5 +232,65 @@ pub(super) fn decode_undamaged(row: &Row<'_>) -> Result<Option<Node>, RowError> 
         Ok(node) => Ok(Some(node)),
         Err(RowError::Store(_)) => Ok(None),
         Err(fault) => Err(fault),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "xylophonist";
+
+    /// Number of pages of the index that have the end of the secret; its beginning may be that of the term before.
+    fn pages_with_secret(conn: &Connection) -> i64 {
+        let sql = "SELECT count(*) FROM search_data WHERE instr(block, CAST(? AS BLOB)) > 0";
+        conn.query_row(sql, [&SECRET[5..]], |row| row.get(0))
+            .unwrap()
+    }
+
+    /// Adds texts of generated terms, each in a segment of its own.
+    fn insert_texts(conn: &Connection, random: &mut fastrand::Rng, first: i64, count: i64) {
+        for id in first..first + count {
+            let terms: Vec<String> = (0..400)
+                .map(|_| format!("{:06}", random.u32(..100_000)))
+                .collect();
+            insert_terms(conn, packed_key(1, id as u32), &terms.join(" ")).unwrap();
+        }
+    }
+
+    /// Whatever FTS5 is merging when a text is removed, its terms leave the index.
+    #[test]
+    fn removed_terms_leave_beside_a_running_merge() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("merges.db");
+        drop(crate::SqliteStore::open(&path).unwrap());
+        let conn = Connection::open(&path).unwrap();
+        conn.execute_batch("PRAGMA synchronous = OFF").unwrap();
+        let seed = contexture_store_testkit::test_seed();
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut met = 0;
+        for state in 0..150 {
+            conn.execute_batch("BEGIN; INSERT INTO search (search) VALUES ('delete-all'); COMMIT")
+                .unwrap();
+            let before = random.i64(1..40);
+            insert_texts(&conn, &mut random, 1, before);
+            insert_terms(&conn, packed_key(1, 1000), SECRET).unwrap();
+            let after = random.i64(1..40);
+            insert_texts(&conn, &mut random, 2000, after);
+            // Begins a merge, and leaves it where it is.
+            let pages = random.i64(1..30);
+            conn.execute(PURGED[0].merge, [pages]).unwrap();
+            met += pages_with_secret(&conn);
+            conn.execute(
+                "DELETE FROM search WHERE rowid = ?",
+                [fts_rowid::of_key(packed_key(1, 1000))],
+            )
+            .unwrap();
+            conn.execute("UPDATE search_state SET purge = 1", [])
+                .unwrap();
+            while purge_removed_terms(&conn).unwrap() {}
+            assert_eq!(pages_with_secret(&conn), 0, "state {state}");
+        }
+        assert!(met >= 150, "the secret was in the index before");
     }
 }

@@ -11,7 +11,7 @@ use std::ops::{ControlFlow, RangeInclusive};
 
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::rules::Ranking;
-use contexture_store::{Limits, SearchPage, SearchRequest};
+use contexture_store::{IndexProgress, Limits, SearchPage, SearchRequest};
 use rusqlite::{Connection, params};
 
 use crate::error::{RowError, corrupt_error};
@@ -24,6 +24,7 @@ pub(crate) mod index;
 mod proposals;
 
 use candidates::CandidateReader;
+use index::IndexedRange;
 use proposals::{FoundNode, IndexProposal, PhraseNodes, Proposals};
 
 /// Largest number of conversations that are searched range by range. For an owner with more, the
@@ -92,6 +93,8 @@ pub(crate) enum SearchArea {
     Many {
         owner: Owner,
         resource: Option<String>,
+        /// Largest number of matches of all owners that are visited.
+        most_visited: usize,
     },
 }
 
@@ -174,6 +177,7 @@ impl SearchArea {
             return Ok(Self::Many {
                 owner: owner.clone(),
                 resource: resource.map(str::to_owned),
+                most_visited: VISITED_MATCHES,
             });
         }
         // Newest first, which is the order in which the ranking takes candidates until its limit.
@@ -188,6 +192,41 @@ impl SearchArea {
             ranges,
             path: None,
         })
+    }
+
+    /// Returns how far the index is; `None` if all conversations of the area are whole in it.
+    pub(crate) fn load_progress(
+        &self,
+        conn: &Connection,
+    ) -> Result<Option<IndexProgress>, RowError> {
+        let reach = IndexedRange::load(conn)?;
+        if reach.is_everything() {
+            return Ok(None);
+        }
+        let missing = reach.first_missing();
+        let (indexed, conversations): (u64, u64) = match self {
+            Self::Few { conversations, .. } => {
+                let numbers = conversations.keys();
+                let indexed = numbers.filter(|no| i64::from(**no) < missing).count();
+                (indexed as u64, conversations.len() as u64)
+            }
+            Self::Many {
+                owner, resource, ..
+            } => conn
+                .prepare_cached(
+                    "SELECT count(iif(no < ?3, 1, NULL)), count(*) FROM conversations \
+                     WHERE owner = ?1 AND (?2 IS NULL OR resource = ?2)",
+                )?
+                .query_row(params![owner.as_str(), resource, missing], |row| {
+                    let count = |index| row.get(index).map(i64::unsigned_abs);
+                    Ok((count(0)?, count(1)?))
+                })?,
+        };
+        let progress = IndexProgress {
+            indexed,
+            conversations,
+        };
+        Ok((indexed < conversations).then_some(progress))
     }
 
     /// Visits the nodes of a proposal with their conversations, in the order of [`FoundNode`], until
@@ -217,13 +256,18 @@ impl SearchArea {
                 for_each_match_in_ranges(conn, expression, ranges, &mut visit)?;
                 Ok(VisitExtent::Whole)
             }
-            Self::Many { owner, resource } => {
+            Self::Many {
+                owner,
+                resource,
+                most_visited,
+            } => {
                 let mut statement = conn.prepare_cached(OF_OWNER)?;
                 let mut rows = statement.query(params![expression, owner.as_str(), resource])?;
                 let mut visited = 0;
                 while let Some(row) = rows.next()? {
                     visited += 1;
-                    if visited > VISITED_MATCHES {
+                    // Others' matches cost as much as one's own, so they count too.
+                    if visited > *most_visited {
                         return Ok(VisitExtent::Newest);
                     }
                     let Some(id) = row.get(1)? else {
@@ -265,7 +309,9 @@ impl SearchArea {
                     }
                 }
             }
-            Self::Many { owner, resource } => {
+            Self::Many {
+                owner, resource, ..
+            } => {
                 let mut statement = conn.prepare_cached(CONVERSATIONS_OF_OWNER)?;
                 let mut rows = statement.query(params![owner.as_str(), resource])?;
                 while let Some(row) = rows.next()? {
@@ -437,4 +483,47 @@ fn contains_row(path: &[Stretch], id: i64) -> bool {
     let after = path.partition_point(|stretch| stretch.seq <= seq);
     let stretch = after.checked_sub(1).and_then(|at| path.get(at));
     stretch.is_some_and(|stretch| seq - stretch.seq <= stretch.to - stretch.from)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use contexture_store::{SearchCoverage, SearchScope, Store};
+    use contexture_store_testkit::Chat;
+
+    use super::*;
+    use crate::SqliteStore;
+
+    /// The matches of other owners that are visited are bounded, and what they hid is said.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn matches_of_others_are_visited_up_to_a_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("owners.db");
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&path).unwrap());
+        let ada = Chat::start_as(Arc::clone(&store), "ada", "chat").await;
+        ada.append_messages("main", &["needle 1", "needle 2"]).await;
+        let bob = Chat::start_as(Arc::clone(&store), "bob", "chat").await;
+        let theirs: Vec<String> = (0..30).map(|n| format!("needle of bob {n}")).collect();
+        let theirs: Vec<&str> = theirs.iter().map(String::as_str).collect();
+        bob.append_messages("main", &theirs).await;
+        let conn = Connection::open(&path).unwrap();
+        for (most_visited, found, coverage) in [
+            (10, 0, SearchCoverage::Newest),
+            (31, 1, SearchCoverage::Newest),
+            (32, 2, SearchCoverage::Whole),
+        ] {
+            let area = SearchArea::Many {
+                owner: ada.owner.clone(),
+                resource: None,
+                most_visited,
+            };
+            for query in ["needle", "\"needle\""] {
+                let request = SearchRequest::new(query, SearchScope::Owner);
+                let page = search_nodes(&conn, &area, request, &Limits::default()).unwrap();
+                let got = (page.hits.len(), page.coverage);
+                assert_eq!(got, (found, coverage), "{query} {most_visited}");
+            }
+        }
+    }
 }

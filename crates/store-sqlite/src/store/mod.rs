@@ -168,8 +168,8 @@ impl SqliteStore {
 
     /// Indexes all stored texts again, as after a change of the terms.
     ///
-    /// An interruption loses nothing: the next search or idle step continues. Searches wait for the
-    /// index.
+    /// An interruption loses nothing: the next search or idle step continues. Searches do not wait, and say how far the index
+    /// is ([`SearchPage::indexing`](contexture_store::SearchPage::indexing)).
     ///
     /// # Errors
     ///
@@ -177,6 +177,18 @@ impl SqliteStore {
     pub async fn rebuild_search(&self) -> Result<(), Error> {
         self.write_transaction(CallLoad::OWN, |conn| Ok(index::reset_index(conn)?))
             .await?;
+        self.index_texts().await
+    }
+
+    /// Indexes the texts that the index lacks, as after an upgrade; does nothing if it is whole.
+    ///
+    /// The same is done while the store has nothing else to do, and a step of it by each search. It runs in steps of some
+    /// milliseconds beside other calls, and continues after an interruption.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Storage`] where the database cannot be written.
+    pub async fn index_texts(&self) -> Result<(), Error> {
         while self
             .write_transaction(CallLoad::OWN, index::index_next_nodes)
             .await?

@@ -27,22 +27,38 @@ impl Search for SqliteStore {
         request: SearchRequest,
     ) -> Result<SearchPage, Error> {
         rules::check_search(&request, &self.limits.search)?;
-        loop {
-            let (of, request) = (owner.clone(), request.clone());
-            let limits = Arc::clone(&self.limits);
-            let page = self.read_transaction(ReadKind::Scan, Some(owner), move |conn| {
-                let area = resolve_scope(conn, &of, &request.scope)?;
-                if !index::IndexedRange::load(conn)?.is_everything() {
-                    return Ok(None);
-                }
-                search::search_nodes(conn, &area, request, &limits).map(Some)
-            });
-            if let Some(page) = page.await? {
-                return Ok(page);
-            }
-            self.write_transaction(CallLoad::OWN, index::index_next_nodes)
-                .await?;
+        let page = self.search_indexed(owner, request.clone()).await?;
+        if page.indexing.is_none() {
+            return Ok(page);
         }
+        // One step, with which a small database is whole, and with which a large one becomes so by commands that do nothing
+        // but search. Where it cannot be taken, as in a file that is only read, the page says what it has.
+        let step = self.write_transaction(CallLoad::OWN, |conn| {
+            index::index_next_nodes(conn)?;
+            Ok(index::IndexedRange::load(conn)?.is_everything())
+        });
+        match step.await {
+            Ok(true) => self.search_indexed(owner, request).await,
+            Ok(false) | Err(_) => Ok(page),
+        }
+    }
+}
+
+impl SqliteStore {
+    /// Searches what is in the index.
+    async fn search_indexed(
+        &self,
+        owner: &Owner,
+        request: SearchRequest,
+    ) -> Result<SearchPage, Error> {
+        let (of, limits) = (owner.clone(), Arc::clone(&self.limits));
+        self.read_transaction(ReadKind::Scan, Some(owner), move |conn| {
+            let area = resolve_scope(conn, &of, &request.scope)?;
+            let indexing = area.load_progress(conn)?;
+            let page = search::search_nodes(conn, &area, request, &limits)?;
+            Ok(SearchPage { indexing, ..page })
+        })
+        .await
     }
 }
 

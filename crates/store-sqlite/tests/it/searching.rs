@@ -4,8 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use contexture_ir::{ConversationId, Owner};
 use contexture_store::{
-    MatchMode, RedactRequest, Search as _, SearchCoverage, SearchRequest, SearchScope, Store,
+    IndexProgress, MatchMode, RedactRequest, Search as _, SearchPage, SearchRequest, SearchScope,
+    Store,
 };
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
@@ -15,6 +17,7 @@ use rusqlite::Connection;
 fn open(path: &Path) -> Arc<SqliteStore> {
     let options = SqliteOptions {
         synchronous: Synchronous::Normal,
+        busy_timeout: std::time::Duration::from_millis(50),
         ..SqliteOptions::default()
     };
     Arc::new(SqliteStore::open_with(path, options).unwrap())
@@ -25,8 +28,41 @@ async fn found(store: &SqliteStore, chat: &Chat, query: &str) -> usize {
     request.words = MatchMode::All;
     request.limit = 1000;
     let page = store.search_nodes(&chat.owner, request).await.unwrap();
-    assert_eq!(page.coverage, SearchCoverage::Whole);
+    assert!(page.is_complete(), "{page:?}");
     page.hits.len()
+}
+
+async fn search_any(store: &SqliteStore, owner: &Owner, query: &str) -> SearchPage {
+    let request = SearchRequest::new(query, SearchScope::Owner);
+    store.search_nodes(owner, request).await.unwrap()
+}
+
+/// As a file looks that was migrated from a format with other terms.
+fn forget_terms(path: &Path) {
+    let conn = Connection::open(path).unwrap();
+    conn.execute_batch(
+        "INSERT INTO search (search) VALUES ('delete-all');
+         INSERT INTO search (rowid, terms) VALUES (1 << 10 | 1, 'stale');
+         UPDATE search_state SET terms_version = 0",
+    )
+    .unwrap();
+}
+
+/// As a file looks right after such an index was emptied.
+fn empty_index(path: &Path) {
+    let conn = Connection::open(path).unwrap();
+    conn.execute_batch(
+        "INSERT INTO search (search) VALUES ('delete-all');
+         UPDATE search_state SET indexed_to = -1",
+    )
+    .unwrap();
+}
+
+/// Number of nodes that the index has, counted by the rows of FTS5's table of documents.
+fn indexed_rows(path: &Path) -> i64 {
+    let conn = Connection::open(path).unwrap();
+    let sql = "SELECT count(*) FROM search_docsize";
+    conn.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
 /// Whether the file has these bytes, in whatever case.
@@ -113,14 +149,7 @@ async fn an_index_of_another_version_is_made_again() {
     chat.append_to_tip("main", items(0)).await.unwrap();
     let Chat { owner, id, store } = chat;
     drop(store);
-    Connection::open(&path)
-        .unwrap()
-        .execute_batch(
-            "INSERT INTO search (search) VALUES ('delete-all');
-             INSERT INTO search (rowid, terms) VALUES (1 << 10 | 1, 'stale');
-             UPDATE search_state SET terms_version = 0",
-        )
-        .unwrap();
+    forget_terms(&path);
     let store = open(&path);
     let chat = Chat {
         store: Arc::clone(&store) as Arc<dyn Store>,
@@ -129,14 +158,105 @@ async fn an_index_of_another_version_is_made_again() {
     };
     // What is stored before the index has come so far is indexed once, by whichever is later.
     chat.append_to_tip("main", items(1500)).await.unwrap();
+    store.index_texts().await.unwrap();
     assert_eq!(found(&store, &chat, "number 2").await, 1);
     assert_eq!(found(&store, &chat, "2999").await, 1);
     assert_eq!(found(&store, &chat, "stale").await, 0);
-    let conn = Connection::open(&path).unwrap();
-    let rows: i64 = conn
-        .query_row("SELECT count(*) FROM search_docsize", [], |row| row.get(0))
+    assert_eq!(indexed_rows(&path), 3000);
+}
+
+/// While an index is made again a search answers with what it has and says so; what is stored meanwhile is found at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_does_not_wait_for_the_index() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("behind.db");
+    let store = open(&path) as Arc<dyn Store>;
+    // The second is deleted meanwhile.
+    let chats = [
+        Chat::start_as(Arc::clone(&store), "ada", "first").await,
+        Chat::start_as(Arc::clone(&store), "ada", "second").await,
+        Chat::start_as(Arc::clone(&store), "ada", "third").await,
+    ];
+    for chat in &chats {
+        for n in 0..3 {
+            let items = (0..700).map(|m| item(&format!("number {n} {m}")));
+            chat.append_to_tip("main", items.collect()).await.unwrap();
+        }
+    }
+    let [first, second, third] = chats.map(|chat| (chat.owner, chat.id));
+    drop(store);
+    empty_index(&path);
+    // With the lock of another process no step is taken.
+    let held = Connection::open(&path).unwrap();
+    held.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let store = open(&path);
+    let reached = |page: &SearchPage| page.indexing.map_or(3, |progress| progress.indexed);
+    let page = search_any(&store, &first.0, "number").await;
+    let nothing = IndexProgress {
+        indexed: 0,
+        conversations: 3,
+    };
+    assert_eq!((page.hits.len(), page.indexing), (0, Some(nothing)));
+    drop(held);
+    chat_at(&store, &third)
+        .append_messages("main", &["needle"])
+        .await;
+    let page = search_any(&store, &first.0, "needle").await;
+    assert_eq!(page.hits.len(), 1);
+    let gone = store.delete_conversation(&second.0, &second.1);
+    gone.await.unwrap();
+    drop(store);
+    // What opens the file next goes on, and each search takes a step. 4,201 nodes are six steps at most.
+    let mut before = 0;
+    for _ in 0..7 {
+        let store = open(&path);
+        let page = search_any(&store, &first.0, "number").await;
+        assert!(reached(&page) >= before, "{page:?}");
+        before = reached(&page);
+    }
+    let store = open(&path);
+    let page = search_any(&store, &first.0, "needle").await;
+    assert!(page.is_complete() && page.hits.len() == 1, "{page:?}");
+    assert_eq!(
+        found(&store, &chat_at(&store, &first), "number 699").await,
+        6
+    );
+    assert_eq!(indexed_rows(&path), 4201);
+}
+
+fn chat_at(store: &Arc<SqliteStore>, (owner, id): &(Owner, ConversationId)) -> Chat {
+    Chat {
+        store: Arc::clone(store) as Arc<dyn Store>,
+        owner: owner.clone(),
+        id: id.clone(),
+    }
+}
+
+/// A file that is only read is searched as far as it is indexed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_only_read_says_what_it_covers() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("read.db");
+    let store = open(&path);
+    let chat = Chat::start(Arc::clone(&store) as Arc<dyn Store>).await;
+    chat.append_messages("main", &["needle one", "needle two"])
+        .await;
+    let owner = chat.owner.clone();
+    drop((chat, store));
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(
+            "UPDATE search_state SET indexed_to = -1; DELETE FROM search WHERE rowid & 1",
+        )
         .unwrap();
-    assert_eq!(rows, 3000);
+    let store = SqliteStore::open_read_only(&path, SqliteOptions::default()).unwrap();
+    let page = search_any(&store, &owner, "needle").await;
+    assert_eq!(page.hits.len(), 1);
+    let progress = IndexProgress {
+        indexed: 0,
+        conversations: 1,
+    };
+    assert_eq!(page.indexing, Some(progress));
 }
 
 /// More conversations than are searched one by one: both ways find the same.

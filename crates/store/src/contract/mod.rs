@@ -42,12 +42,12 @@ pub use capability::{
     AppendChunks, BackedUp, CALL_HOUR_MS, CacheTokens, CallDetails, CallFilter, CallGroup,
     CallGrouping, CallNames, CallOrder, CallOutcome, CallPage, CallPrediction, CallRecord, CallSum,
     CallTokens, Calls, ChunkPage, CollectRequest, Collected, Compacted, ConversationCalls,
-    ExchangeChange, ExchangeMark, FinishStream, HiddenContent, Hit, ListCalls, Maintenance,
-    MatchMode, OwnerSize, PathIndex, PathMark, PathMatch, PathQuery, PendingExchange, ProcessBeat,
-    Processes, ReadChunks, ReplacingStatement, Search, SearchCoverage, SearchCursor, SearchLimits,
-    SearchPage, SearchRequest, SearchScope, Snippet, Statistics, StorageAmount, StreamClaim,
-    StreamCursor, StreamEnd, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, Streams,
-    SumCalls, SweepCalls, SweptCalls, VerifyCursor, VerifyPage, verify_conversation,
+    ExchangeChange, ExchangeMark, FinishStream, HiddenContent, Hit, IndexProgress, ListCalls,
+    Maintenance, MatchMode, OwnerSize, PathIndex, PathMark, PathMatch, PathQuery, PendingExchange,
+    ProcessBeat, Processes, ReadChunks, ReplacingStatement, Search, SearchCoverage, SearchCursor,
+    SearchLimits, SearchPage, SearchRequest, SearchScope, Snippet, Statistics, StorageAmount,
+    StreamClaim, StreamCursor, StreamEnd, StreamEpoch, StreamLimits, StreamOpened, StreamRecord,
+    Streams, SumCalls, SweepCalls, SweptCalls, VerifyCursor, VerifyPage, verify_conversation,
 };
 pub use conversation::{
     Conversation, ConversationCursor, ConversationPage, ConversationUpdate, ListConversations,

@@ -259,7 +259,8 @@ fn numbered_pairs<'a>(
         .map(|(number, (form, values))| (number, form, values))
 }
 
-/// Of 500 things that changed, the newer statement is the first hit of a question for 95 in a hundred, and the older says so.
+/// Of 500 things that changed, the newer statement comes before the older in the answer to a question for 95 in a hundred, and
+/// the older says so.
 pub(in crate::behaviours) async fn most_updates_come_first(store: Tested) {
     if store.search().is_none() {
         return;
@@ -272,7 +273,9 @@ pub(in crate::behaviours) async fn most_updates_come_first(store: Tested) {
             let hits = find_with(&chat, request).await.unwrap().hits;
             let [older, newer] =
                 ["older", "newer"].map(|time| node(&statement_name(number, thing, time)));
-            let is_first = hits.first().is_some_and(|hit| hit.node == newer);
+            // Answers of the model have the words too, and may be shorter.
+            let mut statements = hits.iter().filter(|hit| [older, newer].contains(&hit.node));
+            let is_first = statements.next().is_some_and(|hit| hit.node == newer);
             let mut replaced = hits.iter().filter(|hit| hit.node == older);
             let is_marked = replaced.any(|hit| {
                 let by = hit.replaced.as_ref();
@@ -293,13 +296,15 @@ pub(in crate::behaviours) async fn most_updates_come_first(store: Tested) {
     );
 }
 
-/// 2,500 pairs that look like updates replace nothing.
+/// 2,500 pairs that look like updates replace nothing; a third of them outside of a soak.
 pub(in crate::behaviours) async fn look_alikes_replace_nothing(store: Tested) {
     if store.search().is_none() {
         return;
     }
+    let is_soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
     let mut pairs = 0;
-    for (number, forms, values) in numbered_pairs(&LOOK_ALIKES) {
+    for (number, forms, values) in numbered_pairs(&LOOK_ALIKES).step_by(if is_soak { 1 } else { 3 })
+    {
         let chat = say_pairs(&store, number, forms, values).await;
         // Statements are compared among the hits, so one question for several things compares all of theirs.
         for things in THINGS.chunks(10) {
@@ -317,5 +322,5 @@ pub(in crate::behaviours) async fn look_alikes_replace_nothing(store: Tested) {
             assert_eq!(wrong, None, "{forms:?} {values:?}");
         }
     }
-    assert_eq!(pairs, 2500);
+    assert_eq!(pairs, if is_soak { 2500 } else { 840 });
 }

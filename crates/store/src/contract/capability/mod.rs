@@ -21,8 +21,8 @@ pub use maintenance::{
 pub use path_index::{PathIndex, PathMark, PathMatch, PathQuery};
 pub use process::{ExchangeChange, ExchangeMark, PendingExchange, ProcessBeat, Processes};
 pub use search::{
-    HiddenContent, Hit, MatchMode, ReplacingStatement, Search, SearchCoverage, SearchCursor,
-    SearchLimits, SearchPage, SearchRequest, SearchScope, Snippet,
+    HiddenContent, Hit, IndexProgress, MatchMode, ReplacingStatement, Search, SearchCoverage,
+    SearchCursor, SearchLimits, SearchPage, SearchRequest, SearchScope, Snippet,
 };
 pub use stream::{
     AppendChunks, ChunkPage, FinishStream, ReadChunks, StreamClaim, StreamCursor, StreamEnd,

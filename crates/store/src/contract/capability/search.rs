@@ -25,6 +25,9 @@ pub trait Search: Send + Sync {
     /// [`rules::searchable_text`](crate::rules::searchable_text) returns is searched, up to
     /// [`rules::MAX_SEARCHED_BYTES`](crate::rules::MAX_SEARCHED_BYTES). Redacted nodes are not found.
     ///
+    /// A search does not wait for an index that is made again, as after an upgrade: it says how far that is
+    /// ([`SearchPage::indexing`]), and the index is made behind it. What is appended meanwhile is found at once.
+    ///
     /// The cost is bounded in nodes ([`SearchLimits`]), not in time, so the answer depends only on
     /// what is stored: an index is asked for prefixes of three letters or more, and only for two of
     /// them; others are looked for in the nodes that the rest of the query selects, or else in the
@@ -147,6 +150,26 @@ pub struct SearchPage {
     pub next: Option<SearchCursor>,
     /// Whether all possible hits were examined.
     pub coverage: SearchCoverage,
+    /// How far the index of texts is, while it is made again and some conversations in scope are not whole in it: of these
+    /// only what was stored since is found. `None` if all are whole.
+    pub indexing: Option<IndexProgress>,
+}
+
+impl SearchPage {
+    /// Returns whether nothing was left out: all possible hits were examined, and the index is whole.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.coverage == SearchCoverage::Whole && self.indexing.is_none()
+    }
+}
+
+/// How far the index of texts is, in conversations of a search's scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexProgress {
+    /// Number of conversations whose texts are all in the index.
+    pub indexed: u64,
+    /// Number of all conversations in scope.
+    pub conversations: u64,
 }
 
 /// Whether all possible hits were examined.

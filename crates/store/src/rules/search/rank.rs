@@ -423,6 +423,7 @@ impl<K: Clone + Ord> Ranking<K> {
             next: hits.last().filter(|_| more).map(hit_cursor),
             hits,
             coverage: self.coverage,
+            indexing: None,
         }
     }
 }
