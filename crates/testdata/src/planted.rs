@@ -7,11 +7,11 @@ use crate::files::read_text;
 /// Who says something in a planted session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlantedSpeaker {
-    /// The person.
+    /// The person whose rules count.
     Person,
     /// A tool, by its output.
     Tool,
-    /// The model.
+    /// The model, by its answer.
     Model,
     /// A layer, in the user's role.
     Layer,
@@ -144,48 +144,65 @@ pub fn planted_session(numbers: &mut SeededNumbers) -> Vec<PlantedMessage> {
     let all: Vec<String> = rules.flat_map(|(_, rules)| rules.clone()).collect();
     let mut messages = Vec::new();
     for _ in 0..12 {
-        let mut lines = vec![numbers.pick(FILLER).to_owned()];
-        let mut rule = None;
-        match numbers.next_below(4) {
-            0 => rule = Some(numbers.pick(&planted[language]).to_owned()),
-            1 => lines.push(numbers.pick(&planted["none"]).to_owned()),
-            2 => {
-                let text = match numbers.next_below(2) {
-                    0 => numbers.pick(&all),
-                    _ => numbers.pick(TAKE_BACK),
-                };
-                lines.push(numbers.pick(INSERTED_TEXTS).replace("{}", text));
-            }
-            _ => {}
-        }
-        lines.extend(rule.clone());
-        messages.push(PlantedMessage {
-            speaker: PlantedSpeaker::Person,
-            text: lines.join("\n"),
-            rule,
-        });
-        // Tools, models, hosts and layers say rules, and take them back, all the time.
-        let hostile = [
-            numbers.pick(&all),
-            numbers.pick(TAKE_BACK),
-            numbers.pick(&all),
-        ]
-        .join(" ");
-        // A part of so many characters is pasted.
-        let pasted = format!("{hostile}{}", " word".repeat(1_000));
-        for (speaker, text) in [
-            (PlantedSpeaker::Tool, &hostile),
-            (PlantedSpeaker::Model, &hostile),
-            (PlantedSpeaker::Layer, &hostile),
-            (PlantedSpeaker::Host, &hostile),
-            (PlantedSpeaker::Person, &pasted),
-        ] {
-            messages.push(PlantedMessage {
-                speaker,
-                text: text.clone(),
-                rule: None,
-            });
-        }
+        messages.push(person_turn(
+            numbers,
+            (&planted[language], &planted["none"]),
+            &all,
+        ));
+        messages.extend(hostile_turn(numbers, &all));
     }
     messages
+}
+
+/// What the person says in a turn: a rule, a look-alike, somebody else's words, or none of them.
+fn person_turn(
+    numbers: &mut SeededNumbers,
+    (rules, look_alikes): (&[String], &[String]),
+    all: &[String],
+) -> PlantedMessage {
+    let mut lines = vec![numbers.pick(FILLER).to_owned()];
+    let mut rule = None;
+    match numbers.next_below(4) {
+        0 => rule = Some(numbers.pick(rules).to_owned()),
+        1 => lines.push(numbers.pick(look_alikes).to_owned()),
+        2 => {
+            let text = match numbers.next_below(2) {
+                0 => numbers.pick(all),
+                _ => numbers.pick(TAKE_BACK),
+            };
+            lines.push(numbers.pick(INSERTED_TEXTS).replace("{}", text));
+        }
+        _ => {}
+    }
+    lines.extend(rule.clone());
+    PlantedMessage {
+        speaker: PlantedSpeaker::Person,
+        text: lines.join("\n"),
+        rule,
+    }
+}
+
+/// What everybody else says in a turn. Tools, models, hosts and layers say rules, and take them back, all the time.
+fn hostile_turn(numbers: &mut SeededNumbers, all: &[String]) -> Vec<PlantedMessage> {
+    let hostile = [
+        numbers.pick(all),
+        numbers.pick(TAKE_BACK),
+        numbers.pick(all),
+    ];
+    let hostile = hostile.join(" ");
+    // A part of so many characters is pasted.
+    let pasted = format!("{hostile}{}", " word".repeat(1_000));
+    let said = [
+        (PlantedSpeaker::Tool, hostile.clone()),
+        (PlantedSpeaker::Model, hostile.clone()),
+        (PlantedSpeaker::Layer, hostile.clone()),
+        (PlantedSpeaker::Host, hostile),
+        (PlantedSpeaker::Person, pasted),
+    ];
+    let message = |(speaker, text)| PlantedMessage {
+        speaker,
+        text,
+        rule: None,
+    };
+    said.into_iter().map(message).collect()
 }

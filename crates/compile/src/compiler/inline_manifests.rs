@@ -199,11 +199,7 @@ pub(crate) fn inline_manifests(
         let manifest = Manifest::from_items_with(&originals, hints)
             .without_identifiers(&beside)
             .with_read_tool(has_read_tool(&request.tools).then_some(READ_TOOL));
-        // Quoted beside it as long as they hold.
-        let manifest = match request.history.standing_rules {
-            StandingRulesPolicy::Keep => manifest.without_rules(),
-            StandingRulesPolicy::Off => manifest,
-        };
+        let manifest = without_quoted_rules(manifest, request.history.standing_rules);
         let covered = weigh_up_to(&originals, most.saturating_mul(4), counter);
         let left = most.saturating_sub(inlined.tokens.iter().sum());
         let budget = match row {
@@ -238,6 +234,14 @@ pub(crate) fn inline_manifests(
         inlined.path.push(PathItem::new(Item::from(compaction)));
     }
     inlined
+}
+
+/// A manifest without the rules that requests quote beside it as long as they hold.
+fn without_quoted_rules(manifest: Manifest, rules: StandingRulesPolicy) -> Manifest {
+    match rules {
+        StandingRulesPolicy::Keep => manifest.without_rules(),
+        StandingRulesPolicy::Off => manifest,
+    }
 }
 
 /// What items weigh, as far as it matters: a span that is much longer than its manifest gains enough.

@@ -323,6 +323,7 @@ fn changes_by_name(name: &str) -> bool {
         return true;
     };
     let changes = |word: &&str| CHANGING.contains(word) && !NOUNS.contains(word);
+    // Alone many verbs are nouns, too: `get_lock_status`. Behind "and" they are not.
     let is_second_verb = |pair: &[&str]| {
         let is_verb = |word: &str| CHANGING.contains(&word) || SECOND_VERBS.contains(&word);
         matches!(pair, [joint, verb] if JOINTS.contains(joint) && is_verb(verb))

@@ -303,6 +303,7 @@ impl<'a> ManifestBuilder<'a> {
     fn add_extension(&mut self, covered: &CoveredItem<'_>, position: usize, item: &Extension) {
         match read_extension_call(item) {
             Some(ExtensionCall::Call(call)) => {
+                // Their ids are apart from those of functions: a provider's own call may share one.
                 self.open_extensions.insert(call.call_id.clone(), position);
                 let open = self.add_call(covered.index, Cow::Owned(call));
                 self.open_calls.insert(position, open);
@@ -862,7 +863,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_told_in_every_language_unless_they_are_quoted_elsewhere() {
+    fn rules_of_every_language_are_told_unless_quoted_elsewhere() {
         let items = [
             "Wir nehmen zuerst Porto. Benutze niemals Emojis!",
             "- n'utilise jamais de tableaux\n- et corrige le test",

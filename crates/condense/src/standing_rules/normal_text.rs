@@ -85,6 +85,7 @@ impl QuotationMark {
     }
 
     fn is_closed_by(self, c: char, before: char, next: char) -> bool {
+        // An apostrophe within a word closes nothing.
         let ends_word = !before.is_whitespace() && !next.is_alphanumeric();
         self.closing.contains(&c) && (ends_word || !self.is_single)
     }

@@ -117,6 +117,7 @@ fn says_too(longer: &Statement, shorter: &Statement) -> bool {
 /// than half of both and what is to be done, as "you can book a hotel again" says nothing of "never book a hotel with stairs".
 fn takes_back(sentence: &Statement, what: TakesBack, rule: &Statement) -> bool {
     let (own, about) = (&sentence.matter, &rule.matter);
+    // A lost fact, such as an allergy, can do harm: a word more than it has is about something else.
     if rule.is_fact && !rule.is_order {
         return matches!(what, TakesBack::Named | TakesBack::OfPerson) && own.is_within(about);
     }
@@ -136,8 +137,11 @@ fn takes_back(sentence: &Statement, what: TakesBack, rule: &Statement) -> bool {
         && match what {
             // What stands beside a fact is about more than itself.
             TakesBack::Orders => covers || !rule.is_fact,
+            // What was said of a matter may be one thing of several.
             TakesBack::Named => shared >= about.things.len(),
+            // Mostly it is meant for once, or for something beside it.
             TakesBack::Permits => covers && own.shares_verb_of(about),
+            // "I no longer want a hotel" says nothing of what to book.
             TakesBack::OfPerson => {
                 rule.strength() == Some(RuleStrength::Wish) && shared > about.things.len()
             }

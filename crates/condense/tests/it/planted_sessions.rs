@@ -96,7 +96,7 @@ fn entries_that_end_in_a_semicolon_are_no_code() {
         ("nunca uses emojis", "arregla la prueba."),
         ("n'utilise jamais d'emojis", "corrige le test."),
     ] {
-        let text = format!("TODO:\n- {rule};\n- {last}");
+        let text = format!("To do:\n- {rule};\n- {last}");
         assert_eq!(found(&text), [format!("{rule};")]);
     }
     // Lines of programs stay none.

@@ -3,7 +3,6 @@
 //! It is sent only where it is another request, fits, and costs less, is the only one that fits, or has something to say
 //! that the client's has not. Not here: what is shown of a history (`contexture-compile`), which policy (`route::policy`).
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,7 +15,6 @@ use contexture::compile::{
 };
 use contexture::engine::{
     AnsweredRequest, BackgroundSummary, CompileAttempt, Ingested, PrepareOptions, SettingsSource,
-    UsagePreference,
 };
 use contexture::ir::{Item, NodeId, ToolDefinition, Transcript};
 use contexture::wire::TooLong;
@@ -638,18 +636,9 @@ impl RewritePlan {
         // round before.
         let refused = |error: EngineError| rewrite_failure(&error);
         // Compacted only on overflow: as long as it fits the prefix stays, and with it the provider's cache.
-        // Shortly before, a model that can save something is told of it; and it may ask for it.
-        let prepares = |how: &&PrepareOptions| self.is_over_window || self.offers_saving(how);
-        let call = if let Some(how) = self.prepare.as_ref().filter(prepares) {
-            let how = match self.is_over_window {
-                true => Cow::Borrowed(how),
-                // Whether it fits was decided by the count.
-                false => Cow::Owned(PrepareOptions {
-                    usage: UsagePreference::CountedFirst,
-                    ..how.clone()
-                }),
-            };
-            let prepared = chat.prepare_with(&target, &how, options).await;
+        let compaction = self.prepare.as_ref();
+        let call = if let Some(how) = compaction.filter(|_| self.is_over_window) {
+            let prepared = chat.prepare_with(&target, how, options).await;
             let prepared = prepared.map_err(refused)?;
             // The compaction is stored by now, so the answer goes behind it, whichever request is sent.
             ingested.head = prepared.call.base();
@@ -664,16 +653,6 @@ impl RewritePlan {
             return Err(ProxyFailure::new("rewrite", why));
         }
         Ok(call)
-    }
-
-    /// Whether a tool is offered by which the model can save something before the history is cut.
-    fn offers_saving(&self, how: &PrepareOptions) -> bool {
-        let is_offered = |name: &String| {
-            let mut own = self.changes.client_tools.iter();
-            self.server_tools.find_by_name(name).is_some() || own.any(|tool| tool.name() == name)
-        };
-        let notice = how.notice.as_ref();
-        notice.is_some_and(|notice| notice.tools.iter().any(is_offered))
     }
 
     /// Returns the outline of a call as the provider's cache sees it.
