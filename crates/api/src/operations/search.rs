@@ -126,7 +126,7 @@ async fn count_words_apart(
     owner: &Owner,
     request: &SearchRequest,
 ) -> Result<Vec<WordHitsDocument>, EngineError> {
-    // A phrase in quotes counts as one word.
+    // A phrase in quotes counts as one word: torn apart it would be counted where nobody said it.
     let words: Vec<&str> = split_pieces(&request.query)
         .into_iter()
         .take(WORDS_APART)

@@ -223,6 +223,7 @@ fn question_of(message: &str) -> Option<String> {
     let words: Vec<&str> = words.filter(|word| said.insert(*word)).collect();
     let (first, last) = words.split_at(words.len().saturating_sub(END_WORDS));
     let first = first.get(..END_WORDS).unwrap_or(first);
+    // A search uses the first words of a query, so what must count comes first.
     let order = match words.len() > 2 * END_WORDS {
         true => [last, first],
         false => [first, last],

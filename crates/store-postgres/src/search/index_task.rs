@@ -54,6 +54,7 @@ pub(crate) async fn index_texts(server: &ConnectionPool) -> Result<(), Error> {
         let unindexed =
             server.run_transaction(Access::Read, None, |tx| Box::pin(index::find_unindexed(tx)));
         let unindexed = unindexed.await?;
+        // Asked again until nothing is found: an older program may have written meanwhile.
         if unindexed.is_empty() {
             return Ok(());
         }

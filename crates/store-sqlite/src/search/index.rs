@@ -136,6 +136,7 @@ pub(crate) fn index_next_nodes(conn: &Connection) -> Result<bool, RowError> {
         let (mut nodes, mut bytes) = (0, 0);
         while nodes < STEP_NODES && bytes < STEP_BYTES {
             let Some(row) = rows.next()? else {
+                // No node is left: recorded now, so that the last step needs none after it.
                 last = None;
                 break;
             };

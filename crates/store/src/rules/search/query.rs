@@ -143,6 +143,7 @@ impl Query {
             } else {
                 query.add_words(content_of(piece), &mut function_words);
             }
+            // Of `12" pizza` the sign means inches, and what follows is no phrase.
             let is_mark = !is_quoted && piece.ends_with(char::is_alphanumeric);
             let after = match is_mark {
                 true => after.strip_prefix(is_quote).unwrap_or(after),

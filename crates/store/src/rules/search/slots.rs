@@ -132,9 +132,11 @@ impl SlotStatement {
     /// Whether this newer statement replaces an older one of the same slot.
     pub(super) fn replaces(&self, older: &Self) -> bool {
         self.slot == older.slot
+            // Said again it is as true as before.
             && !self.says_the_same(older)
             && match (self.is_definite, older.is_definite) {
                 (true, true) => true,
+                // *My deadline is flexible* may be so beside any date, unless the text says that it changed.
                 (true, false) => self.is_change,
                 // A quality of a thing does not replace its name or its time.
                 (false, true) => false,
@@ -252,6 +254,7 @@ fn strip_opening(lower: &str) -> (&str, usize) {
 }
 
 fn strip_change_verb(rest: &str) -> Option<&str> {
+    // Phones write the typographic apostrophe.
     let mut subjects = [
         "we ",
         "i ",
@@ -281,6 +284,7 @@ fn make_statement(name: &str, value: &str, is_change: bool) -> Option<SlotStatem
     {
         return None;
     }
+    // The name is looked at last: reading words costs more than the checks above.
     let stems = name_stems(name)?;
     let last = stems.last().map(String::as_str).unwrap_or_default();
     let is_favourite = |stem: &String| stem.starts_with("favorit") || stem.starts_with("favourit");
