@@ -8,7 +8,7 @@ use futures_util::future::{try_join, try_join_all};
 use tokio_postgres::Row;
 
 use crate::connection::error::{RowError, corrupt_error};
-use crate::connection::params::{Bytea, get_bytes_or_null, get_column, params};
+use crate::connection::params::{Bytea, Param, get_bytes_or_null, get_column, params};
 use crate::connection::transaction::Tx;
 use crate::rows::blob::row_checksum;
 use crate::rows::conversation_row::ConversationRow;
@@ -117,6 +117,19 @@ pub(crate) async fn list_entries(
     page_bytes: usize,
 ) -> Result<EntryPage, RowError> {
     let limit = list.limit.unwrap_or(ListEntries::DEFAULT_LIMIT);
+    let rows = tx.query_rows(LIST, list_params(owner, list, limit, page_bytes));
+    let scope = async {
+        match &list.scope {
+            Some(scope) => check_scope_exists(tx, owner, scope).await,
+            None => Ok(()),
+        }
+    };
+    let ((), rows) = try_join(scope, rows).await?;
+    decode_page(&rows, limit)
+}
+
+/// Returns the parameters of [`LIST`].
+fn list_params(owner: &Owner, list: &ListEntries, limit: usize, page_bytes: usize) -> Vec<Param> {
     // One extra row shows that there is a next page.
     let fetch = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
     let (kind, name) = list.scope.as_ref().map(scope_columns).unzip();
@@ -128,29 +141,18 @@ pub(crate) async fn list_entries(
         }
         None => (-1, Bytea::Text("".into()), ""),
     };
-    let rows = tx.query_rows(
-        LIST,
-        params![
-            owner.as_str(),
-            kind,
-            name,
-            after_kind,
-            after_name,
-            Bytea::Text(after_key.into()),
-            Bytea::Text(list.prefix.as_str().into()),
-            after_prefix(&list.prefix),
-            fetch,
-            i64::try_from(page_bytes).unwrap_or(i64::MAX)
-        ],
-    );
-    let scope = async {
-        match &list.scope {
-            Some(scope) => check_scope_exists(tx, owner, scope).await,
-            None => Ok(()),
-        }
-    };
-    let ((), rows) = try_join(scope, rows).await?;
-    decode_page(&rows, limit)
+    params![
+        owner.as_str(),
+        kind,
+        name,
+        after_kind,
+        after_name,
+        Bytea::Text(after_key.into()),
+        Bytea::Text(list.prefix.as_str().into()),
+        after_prefix(&list.prefix),
+        fetch,
+        i64::try_from(page_bytes).unwrap_or(i64::MAX)
+    ]
 }
 
 /// Decodes a page of at most `limit` values; that more are listed than shown means that there is a next page.
