@@ -22,6 +22,7 @@ const WITHOUT_RIGHTS: [&str; 2] = ["unshare", "--user"];
 const WITH_MOUNTS: [&str; 4] = ["unshare", "--user", "--map-root-user", "--mount"];
 
 /// Whether this machine can do what a test needs; says so if not. In a soak it must.
+#[expect(clippy::print_stdout, reason = "a test that cannot run says so")]
 fn can_run(wrapper: &[&str], what: &str) -> bool {
     let tried = Command::new(wrapper[0])
         .args(&wrapper[1..])
