@@ -139,15 +139,17 @@ pub(crate) fn open_reader(path: &Path, changes: FileChanges) -> rusqlite::Result
 pub(crate) fn check_readable(path: &Path) -> Result<FileChanges, Error> {
     let sql = |error| from_sqlite(error, path);
     for changes in [FileChanges::Possible, FileChanges::Impossible] {
-        let conn = open_reader(path, changes).map_err(sql)?;
-        let is_usable = match is_newest_format(&conn, path) {
+        // Already the settings of a connection may read the file.
+        let opened = open_reader(path, changes).map_err(sql);
+        let opened = opened.and_then(|conn| Ok((is_newest_format(&conn, path)?, conn)));
+        let (is_usable, conn) = match opened {
             // A log needs an index beside it, which cannot be made here. Without a log there is
             // nothing to index.
             Err(Error::Storage {
                 fault: StorageFault::CannotOpen | StorageFault::ReadOnly,
                 ..
             }) if changes == FileChanges::Possible && !has_log(path) => continue,
-            is_usable => is_usable?,
+            opened => opened?,
         };
         if is_usable && is_of_this_version(&conn).map_err(sql)? {
             return Ok(changes);
