@@ -348,7 +348,7 @@ mod tests {
         for (message, expected) in [
             (
                 "He wrote \"see you on Monday\". Where is W*?",
-                "wrote see Monday Where W ?",
+                "wrote see Monday W",
             ),
             ("a b b a parcel parcel", "b parcel"),
         ] {

@@ -407,6 +407,10 @@ pub(crate) fn search_nodes(
     let counted = counted.collect::<Result<Vec<_>, _>>()?;
     let counts: Vec<usize> = counted.iter().map(PhraseNodes::count).collect();
     ranking.set_counts(&counts);
+    // A phrase that seems to have no nodes selects none, so this is said here.
+    if counted.iter().any(|one| one.is_cut) {
+        ranking.leave_out_older();
+    }
     let kept = match ranking.selecting_phrases() {
         Some(phrases) => Proposals::merge(&counted, &phrases),
         None => Proposals::default(),
@@ -473,7 +477,8 @@ fn newest_matches(
             false => ControlFlow::Break(()),
         })
     })?;
-    found.is_whole = found.nodes.len() < limit && extent == VisitExtent::Whole;
+    found.is_cut = extent == VisitExtent::Newest;
+    found.is_whole = found.nodes.len() < limit && !found.is_cut;
     Ok(found)
 }
 

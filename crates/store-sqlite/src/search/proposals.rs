@@ -37,6 +37,8 @@ impl FoundNode {
 pub(super) struct PhraseNodes {
     pub(super) nodes: Vec<FoundNode>,
     pub(super) is_whole: bool,
+    /// Whether the search for them ended early because of other owners' nodes.
+    pub(super) is_cut: bool,
     /// Whether an index found them.
     is_indexed: bool,
 }
@@ -46,6 +48,7 @@ impl PhraseNodes {
         Self {
             nodes: Vec::new(),
             is_whole: true,
+            is_cut: false,
             is_indexed: !matches!(proposal, IndexProposal::AllNodes),
         }
     }
@@ -143,6 +146,7 @@ mod tests {
                 .map(|rowid| FoundNode::new(0, *rowid))
                 .collect(),
             is_whole,
+            is_cut: false,
             is_indexed: true,
         }
     }
