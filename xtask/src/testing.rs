@@ -19,7 +19,12 @@ use crate::metadata::{Metadata, Package};
 use crate::tools::NEXTEST;
 use crate::{browser, clients, fuzzing, postgres, shell};
 
+/// Random cases of a property in a soak.
 const SOAK_CASES: &str = "20000";
+/// The same in a run of the tests, each of which takes other cases; proptest's own default is 256.
+const CASES: &str = "100";
+/// Where proptest reads it.
+const CASES_VARIABLE: &str = "PROPTEST_CASES";
 
 /// Options of `test` and `soak`: all are passed on.
 #[derive(Debug, clap::Args)]
@@ -44,6 +49,9 @@ pub(crate) fn run_tests(rest: &[String]) -> Result<()> {
     command.envs(packages);
     if std::env::var_os(THREADS_VARIABLE).is_none() {
         command.env(THREADS_VARIABLE, test_threads().to_string());
+    }
+    if std::env::var_os(CASES_VARIABLE).is_none() {
+        command.env(CASES_VARIABLE, CASES);
     }
     // Tests first: if one fails, the documentation examples are not run.
     shell::run_command(command)?;
@@ -73,7 +81,7 @@ pub(crate) fn run_soak_tests(rest: &[String]) -> Result<()> {
     command.args(full_size.split(' '));
     command
         .env("CONTEXTURE_SOAK", "1")
-        .env("PROPTEST_CASES", SOAK_CASES);
+        .env(CASES_VARIABLE, SOAK_CASES);
     let server = start_server_if_needed(rest)?;
     set_server_address(&mut command, server.as_ref());
     command.envs(install_packages(

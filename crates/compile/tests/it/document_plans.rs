@@ -135,7 +135,10 @@ fn reported_usage_narrows_later_counts() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(match std::env::var_os("CONTEXTURE_SOAK") {
+        Some(_) => 2_000,
+        None => 24,
+    }))]
 
     /// Plans of other histories, cut, damaged or forged: the payload is legal and fits all the same.
     #[test]

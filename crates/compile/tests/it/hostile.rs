@@ -595,7 +595,7 @@ fn hostile(seed: u8) {
 fn growing_hostile_histories_compile_as_if_new() {
     let strategy = (proptest::collection::vec(entry(), 0..24), policy());
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
-    seeded(9, if soak { 5_000 } else { 150 })
+    seeded(9, if soak { 5_000 } else { 60 })
         .run(&strategy, |(path, policy)| {
             for format in Format::PROVIDERS {
                 let mut request = request(format, 700);

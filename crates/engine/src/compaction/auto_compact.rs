@@ -6,6 +6,7 @@ use contexture_catalogue::{Catalogue, CatalogueError};
 use contexture_compile::{CompileRequest, OmitReason, Omitted, Report, Target};
 use contexture_ir::NodeId;
 use contexture_tokens::counter_for;
+use futures_util::future::BoxFuture;
 
 use super::background::{
     BackgroundSummary, LookupSizes, SentBody, SentRequest, SummaryLookup, SummaryPlan,
@@ -125,7 +126,7 @@ pub(crate) async fn prepare_call(
     drop(path);
     let scale = usage_scale(reported, options.usage);
     let sizes = TriggerSizes::of_request(&request, options.trigger, scale);
-    let compiled = compile_call(chat, target.into(), compile).await;
+    let compiled = begin_compile(chat, target, compile).await;
     // A refused compile is due as well: compacting may be what makes it fit. Other errors are not about size.
     let is_due = match &compiled {
         Ok(call) => {
@@ -147,10 +148,10 @@ pub(crate) async fn prepare_call(
         sizes,
         is_forced: is_redacted || wish.is_some(),
     };
-    let (outcome, summary_missing) = due.run_strategies(wish).await?;
+    let (outcome, summary_missing) = due.begin_strategies(wish).await?;
     match outcome {
         StrategyOutcome::Compacted(one) => {
-            let mut call = compile_call(chat, target.into(), compile).await?;
+            let mut call = begin_compile(chat, target, compile).await?;
             call.report.summary_missing = summary_missing;
             Ok(Prepared {
                 compacted: vec![*one],
@@ -159,7 +160,7 @@ pub(crate) async fn prepare_call(
         }
         // Another did it: its compaction is as good.
         StrategyOutcome::MadeByOther => {
-            let call = compile_call(chat, target.into(), compile).await?;
+            let call = begin_compile(chat, target, compile).await?;
             Ok(Prepared::unchanged(call))
         }
         StrategyOutcome::LeftToProvider => Ok(Prepared::unchanged(compiled?)),
@@ -175,6 +176,16 @@ pub(crate) async fn prepare_call(
             })
         }
     }
+}
+
+/// Begins to compile. Boxed in a function of its own, as it is awaited deep within runs of agents below each other: an
+/// unoptimised program would otherwise keep room for it on the stack.
+fn begin_compile<'a>(
+    chat: &'a Conversation,
+    target: &'a Target,
+    compile: CompileOptions<'a>,
+) -> BoxFuture<'a, Result<CompiledCall, EngineError>> {
+    Box::pin(compile_call(chat, target.into(), compile))
 }
 
 /// Adds to a call that needs no compaction what the model is told of one to come, and the summary that is begun behind its answer.
@@ -226,6 +237,14 @@ enum StrategyOutcome {
 }
 
 impl DueCompaction<'_> {
+    /// Begins to try the strategies; boxed as [`begin_compile`] is.
+    fn begin_strategies(
+        &self,
+        wish: Option<NewContextWish>,
+    ) -> BoxFuture<'_, Result<(StrategyOutcome, Option<String>), EngineError>> {
+        Box::pin(self.run_strategies(wish))
+    }
+
     /// Tries the strategies in their order. Returns why no summary of a model stands for old history, too, if one was wanted.
     async fn run_strategies(
         &self,

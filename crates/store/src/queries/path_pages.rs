@@ -118,15 +118,20 @@ pub async fn read_all_pages(
     request: ReadRequest,
 ) -> Result<PathPage, Error> {
     let mut pages = PathPages::new(store, owner, id, request);
-    let mut all: Option<PathPage> = None;
-    while let Some(page) = pages.next().await? {
-        match &mut all {
-            None => all = Some(page),
-            Some(all) => {
-                all.nodes.extend(page.nodes);
-                all.next = page.next;
+    // Boxed: it is awaited deep within runs of agents, whose futures hold it.
+    let all = Box::pin(async move {
+        let mut all: Option<PathPage> = None;
+        while let Some(page) = pages.next().await? {
+            match &mut all {
+                None => all = Some(page),
+                Some(all) => {
+                    all.nodes.extend(page.nodes);
+                    all.next = page.next;
+                }
             }
         }
-    }
+        Ok::<_, Error>(all)
+    });
+    let all = all.await?;
     all.ok_or_else(|| Error::invalid_argument("path", "it has no page"))
 }
