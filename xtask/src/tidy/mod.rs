@@ -89,20 +89,3 @@ fn collect_findings(workspace: &Workspace) -> Vec<Finding> {
     findings.dedup();
     findings
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_workspace_is_tidy() {
-        let findings = collect_findings(&Workspace::load().unwrap());
-        let list: Vec<String> = findings.iter().map(ToString::to_string).collect();
-        assert!(
-            list.is_empty(),
-            "{} things to mend:\n{}",
-            list.len(),
-            list.join("\n")
-        );
-    }
-}

@@ -174,14 +174,18 @@ impl Connection {
         self.all.lock().set_has_key(self.id);
     }
 
-    /// Returns whether there are more connections of clients without a key than their share, all of them busy, so that this
-    /// one, if it has shown none, takes room that is kept for others.
+    /// Returns whether there are more connections of clients without a key than their share, so that this one, if it has shown
+    /// none, takes room that is kept for others.
     pub(super) fn is_beyond_share(&self) -> bool {
         let table = self.all.lock();
+        let share = self.all.limits.without_key;
         let is_without_key = table.open.get(&self.id).is_some_and(|open| !open.has_key);
-        is_without_key
-            && table.without_key.is_empty()
-            && table.open.len() - table.keyed > self.all.limits.without_key
+        if !is_without_key || table.open.len() - table.keyed <= share {
+            return false;
+        }
+        // Those that are being closed for others have left, but for a moment.
+        let stays = |open: &&Open| !open.has_key && !open.close.is_cancelled();
+        table.open.values().filter(stays).count() > share
     }
 }
 

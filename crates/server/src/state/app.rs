@@ -45,6 +45,7 @@ struct AppInner {
     body_memory: BodyMemory,
     work_pool: WorkPool,
     capture_pool: WorkPool,
+    rewrite_pool: WorkPool,
     stored_work: FairPermits,
     metrics_handle: Option<PrometheusHandle>,
     upstreams: Upstreams,
@@ -109,7 +110,8 @@ impl App {
                 rate_limiter,
                 body_memory,
                 work_pool: WorkPool::for_large_requests(),
-                capture_pool: WorkPool::for_small_requests(),
+                capture_pool: WorkPool::for_captures(),
+                rewrite_pool: WorkPool::for_rewrites(),
                 stored_work: permits_for_stored_work(),
                 metrics_handle: install_recorder(),
                 upstreams,
@@ -194,9 +196,14 @@ impl App {
         self.work_pool().run(owner, work).await
     }
 
-    /// Returns the threads that store and rewrite small requests.
+    /// Returns the threads that store small requests beside their way.
     pub(crate) fn capture_pool(&self) -> &WorkPool {
         &self.inner.capture_pool
+    }
+
+    /// Returns the threads that store and rewrite small requests whose clients wait for that.
+    pub(crate) fn rewrite_pool(&self) -> &WorkPool {
+        &self.inner.rewrite_pool
     }
 
     pub(crate) fn metrics_handle(&self) -> Option<&PrometheusHandle> {

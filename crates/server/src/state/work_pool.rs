@@ -19,34 +19,53 @@ use tracing::Instrument as _;
 /// Bytes of a body from which reading it is heavy work. Smaller ones take less time than handing them over saves.
 pub(crate) const HEAVY_BYTES: usize = 64 << 10;
 
-/// Threads for work that nobody's forwarding waits behind.
+/// Threads for work that what is passed on never waits behind.
 #[derive(Debug)]
 pub(crate) struct WorkPool {
     /// What its threads are called.
     name: &'static str,
+    priority: Priority,
     queue: Arc<WorkQueue>,
     /// Set once the threads run: they need a runtime, and only requests that come have one for sure.
     started: OnceLock<()>,
 }
 
+/// Who has the processor first, where others want it too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Priority {
+    /// The threads that accept connections and pass answers on.
+    BehindOthers,
+    /// Nobody: clients wait for this work.
+    AsOthers,
+}
+
 impl WorkPool {
     /// Creates the pool for large requests: a thread less than there are processors, but at least two.
     pub(crate) fn for_large_requests() -> Self {
+        let threads = count_processors().saturating_sub(1).max(2);
+        Self::new("contexture-work", threads, Priority::BehindOthers)
+    }
+
+    /// Creates the pool that stores small requests, with as many threads.
+    pub(crate) fn for_captures() -> Self {
+        let threads = count_processors().saturating_sub(1).max(2);
+        Self::new("contexture-capture", threads, Priority::BehindOthers)
+    }
+
+    /// Creates the pool that rewrites small requests, whose clients wait. One thread more than there are processors: one owner
+    /// can use all of these, and another's request still finds a thread.
+    pub(crate) fn for_rewrites() -> Self {
         Self::new(
-            "contexture-work",
-            count_processors().saturating_sub(1).max(2),
+            "contexture-rewrite",
+            count_processors() + 1,
+            Priority::AsOthers,
         )
     }
 
-    /// Creates the pool that stores and rewrites small requests. A thread more than there are processors: one owner can use
-    /// all of these, and another's request still finds a thread.
-    pub(crate) fn for_small_requests() -> Self {
-        Self::new("contexture-capture", count_processors() + 1)
-    }
-
-    fn new(name: &'static str, threads: usize) -> Self {
+    fn new(name: &'static str, threads: usize, priority: Priority) -> Self {
         Self {
             name,
+            priority,
             queue: Arc::new(WorkQueue::new(threads)),
             started: OnceLock::new(),
         }
@@ -90,9 +109,12 @@ impl WorkPool {
         let runtime = Handle::current();
         for number in 0..self.queue.threads {
             let (queue, runtime) = (Arc::clone(&self.queue), runtime.clone());
+            let priority = self.priority;
             let thread = thread::Builder::new().name(format!("{}-{number}", self.name));
             let started = thread.spawn(move || {
-                yield_to_others();
+                if priority == Priority::BehindOthers {
+                    yield_to_others();
+                }
                 // What the work spawns or waits for belongs to the server's runtime.
                 let _runtime = runtime.enter();
                 queue.run_in_turn();

@@ -505,8 +505,8 @@ impl Crowd {
             assert!(memory <= f64::from(289 << 20), "{memory} bytes of bodies");
             let running = self.figure("contexture_work_running").await;
             let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-            // Two pools, one for what is small.
-            let most = threads.saturating_sub(1).max(2) + threads + 1;
+            // A pool for what is large, one for what is only stored, one for what is rewritten.
+            let most = 2 * threads.saturating_sub(1).max(2) + threads + 1;
             assert!(running <= most as f64, "{running} requests at work at once");
             // Two scans of the attacker, and none of the bystander's.
             let scans = self.figure("contexture_store_scans_running").await;

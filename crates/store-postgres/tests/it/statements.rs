@@ -92,6 +92,7 @@ fn data_statements_name_the_conversation_or_the_owner() {
         // The maintenance goes through the calls of all owners, one after another.
         let of_owners = text.starts_with("SELECT min(owner) FROM contexture.conversations")
             || text.starts_with("SELECT owner FROM contexture.calls")
+            || text.starts_with("SELECT owner, id FROM contexture.listings WHERE terms_version")
             || text.starts_with("SELECT n.owner FROM ((SELECT owner FROM contexture.calls");
         if of_owners || !is_whole || file == "schema.rs" || of_processes || of_titles {
             continue;

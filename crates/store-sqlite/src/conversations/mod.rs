@@ -161,10 +161,16 @@ fn find_scan_end(
     scan: usize,
 ) -> Result<Option<ConversationCursor>, RowError> {
     let mut condition = ListCondition::from_list(owner, &list.without_conditions());
-    let skipped = i64::try_from(scan.max(1)).unwrap_or(i64::MAX) - 1;
-    condition.push_sql("", [skipped.into()]);
+    let scan = scan.max(1);
+    let read = i64::try_from(scan).unwrap_or(i64::MAX - 1) + 1;
+    condition.push_sql("", [read.into()]);
     let mut statement = conn.prepare_cached(&scan_end_sql(&condition))?;
     let mut rows = statement.query(params_from_iter(&condition.bound))?;
+    for _ in 1..scan {
+        if rows.next()?.is_none() {
+            return Ok(None);
+        }
+    }
     let Some(row) = rows.next()? else {
         return Ok(None);
     };
@@ -177,11 +183,11 @@ fn find_scan_end(
     Ok(rows.next()?.map(|_| end))
 }
 
-/// Returns the statement for the conversation after so many, and the one behind it.
+/// Returns the statement for the times and ids of so many conversations.
 pub(crate) fn scan_end_sql(condition: &ListCondition) -> String {
     format!(
         "SELECT c.updated_ms, c.id FROM conversations c WHERE {} \
-         ORDER BY c.updated_ms DESC, c.id LIMIT 2 OFFSET ?",
+         ORDER BY c.updated_ms DESC, c.id LIMIT ?",
         condition.sql
     )
 }

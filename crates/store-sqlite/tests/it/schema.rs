@@ -60,7 +60,7 @@ const OF_THE_FILE: [&str; 6] = [
 ];
 
 /// Statements, by how they begin, that do not name the conversation or the owner where they stand.
-const ELSEWHERE: [(&str, &str); 13] = [
+const ELSEWHERE: [(&str, &str); 14] = [
     (
         "SELECT min(owner) FROM conversations WHERE owner > ?",
         "the owners there are, one after another",
@@ -68,6 +68,10 @@ const ELSEWHERE: [(&str, &str); 13] = [
     (
         "SELECT min(owner) FROM (",
         "the maintenance of all owners' calls, one after another",
+    ),
+    (
+        "SELECT c.updated_ms, c.id FROM conversations c WHERE {}",
+        "the condition names the owner",
     ),
     (
         "SELECT c.id, c.title,",

@@ -265,9 +265,10 @@ async fn ingest_request(
     }
     let owner = request.owner.clone();
     // Pools of their own: what is forwarded never waits for storing, and a small request never for a large one.
-    let pool = match request.body.is_heavy() {
-        true => app.work_pool(),
-        false => app.capture_pool(),
+    let pool = match (request.body.is_heavy(), request.is_awaited) {
+        (true, _) => app.work_pool(),
+        (false, true) => app.rewrite_pool(),
+        (false, false) => app.capture_pool(),
     };
     let recorders = (outcome.clone(), call.clone());
     let app_of_work = app.clone();

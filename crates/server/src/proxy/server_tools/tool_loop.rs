@@ -214,7 +214,7 @@ impl ToolLoop<'_> {
             let next = plan.next_round_request(&mut ingested, kind).await;
             (plan, ingested, next)
         };
-        let work = self.app.capture_pool().run(&owner, |_| Box::pin(work));
+        let work = self.app.rewrite_pool().run(&owner, |_| Box::pin(work));
         let next;
         (self.plan, self.ingested, next) = work.await;
         next

@@ -259,14 +259,15 @@ fn numbered_pairs<'a>(
         .map(|(number, (form, values))| (number, form, values))
 }
 
-/// Of 500 things that changed, the newer statement comes before the older in the answer to a question for 95 in a hundred, and
-/// the older says so.
+/// Of 500 things that changed, a third of them outside of a soak, the newer statement comes before the older in the answer to a
+/// question for 95 in a hundred, and the older says so.
 pub(in crate::behaviours) async fn most_updates_come_first(store: Tested) {
     if store.search().is_none() {
         return;
     }
     let (mut asked, mut missed) = (0, Vec::new());
-    for (number, forms, values) in numbered_pairs(&UPDATES) {
+    let is_soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    for (number, forms, values) in numbered_pairs(&UPDATES).step_by(if is_soak { 1 } else { 3 }) {
         let chat = say_pairs(&store, number, forms, values).await;
         for thing in THINGS {
             let request = question(&chat, &format!("what is my {thing}?"));
@@ -287,9 +288,9 @@ pub(in crate::behaviours) async fn most_updates_come_first(store: Tested) {
             }
         }
     }
-    assert_eq!(asked, 500);
+    assert!(asked == 500 || (!is_soak && asked > 150), "{asked} asked");
     assert!(
-        missed.len() <= 25,
+        missed.len() <= asked / 20,
         "{} missed, such as {:?}",
         missed.len(),
         missed.first()
