@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -91,6 +92,8 @@ struct Open {
     running: usize,
     waiting: Option<Waiting>,
     close: CancellationToken,
+    /// Whether the client leaves what is sent to it unread: such a connection is not soon closed.
+    takes_nothing: Arc<AtomicBool>,
 }
 
 impl Connections {
@@ -118,12 +121,12 @@ impl Connections {
         }
     }
 
-    /// Adds a connection that was accepted; `token` is cancelled when it is to be closed. Returns `None` if its peer has too
-    /// many that are all busy.
+    /// Adds a connection that was accepted; `token` is cancelled when it is to be closed, and `takes_nothing` says whether its
+    /// client leaves what is sent to it unread. Returns `None` if its peer has too many that are all busy.
     pub(super) fn add(
         self: &Arc<Self>,
         peer: IpAddr,
-        token: CancellationToken,
+        (token, takes_nothing): (CancellationToken, Arc<AtomicBool>),
     ) -> Option<Arc<Connection>> {
         let peer = network_of(peer);
         let mut table = self.lock();
@@ -139,7 +142,7 @@ impl Connections {
         if table.open.len() - table.keyed >= self.limits.without_key {
             table.close_longest_waiting_without_key();
         }
-        let id = table.add(peer, token);
+        let id = table.add(peer, token, takes_nothing);
         Some(Arc::new(Connection {
             id,
             all: self.clone(),
@@ -184,7 +187,11 @@ impl Connection {
             return false;
         }
         // Those that are being closed for others have left, but for a moment.
-        let stays = |open: &&Open| !open.has_key && !open.close.is_cancelled();
+        let stays = |open: &&Open| {
+            let is_leaving =
+                open.close.is_cancelled() && !open.takes_nothing.load(Ordering::Relaxed);
+            !open.has_key && !is_leaving
+        };
         table.open.values().filter(stays).count() > share
     }
 }
@@ -209,7 +216,12 @@ impl Drop for RunningRequest {
 }
 
 impl Table {
-    fn add(&mut self, peer: IpAddr, close: CancellationToken) -> u64 {
+    fn add(
+        &mut self,
+        peer: IpAddr,
+        close: CancellationToken,
+        takes_nothing: Arc<AtomicBool>,
+    ) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
         let open = Open {
@@ -218,6 +230,7 @@ impl Table {
             running: 0,
             waiting: None,
             close,
+            takes_nothing,
         };
         self.open.insert(id, open);
         self.peers.entry(peer).or_default().open += 1;
@@ -347,7 +360,8 @@ mod tests {
     /// A connection of a peer, and whether it was told to close.
     fn open(all: &Arc<Connections>, number: u8) -> Option<(Arc<Connection>, CancellationToken)> {
         let token = CancellationToken::new();
-        Some((all.add(peer(number), token.clone())?, token))
+        let added = (token.clone(), Arc::default());
+        Some((all.add(peer(number), added)?, token))
     }
 
     fn connections(total: usize, per_peer: usize, clients: ClientKeys) -> Arc<Connections> {
@@ -380,7 +394,7 @@ mod tests {
         let all = connections(16, 0, ClientKeys::Needed);
         let busy: Vec<_> = (0..15)
             .map(|number| {
-                let connection = all.add(peer(number), CancellationToken::new()).unwrap();
+                let connection = all.add(peer(number), Default::default()).unwrap();
                 let request = connection.begin_request();
                 (connection, request)
             })
@@ -391,12 +405,12 @@ mod tests {
             beyond, [true; 15],
             "the next of them is refused, whichever asks"
         );
-        let owner = all.add(peer(20), CancellationToken::new()).unwrap();
+        let owner = all.add(peer(20), Default::default()).unwrap();
         let _request = owner.begin_request();
         owner.set_has_key();
         assert!(!owner.is_beyond_share());
         drop(busy);
-        let stranger = all.add(peer(21), CancellationToken::new()).unwrap();
+        let stranger = all.add(peer(21), Default::default()).unwrap();
         let _request = stranger.begin_request();
         assert!(!stranger.is_beyond_share());
     }

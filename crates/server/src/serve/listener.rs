@@ -21,15 +21,15 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Principal;
 use crate::metrics::run_upkeep_loop;
 use crate::problem::{Code, Problem};
+use crate::serve::client_stream::ClientStream;
 use crate::serve::connections::{
     ClientKeys, Connection, ConnectionLimits, Connections, RunningRequest,
 };
@@ -200,9 +200,13 @@ impl HttpService {
             };
             match accepted {
                 Ok((stream, peer)) => {
+                    // Without it, small events of a stream wait for the acknowledgement of the previous packet.
+                    let _ = stream.set_nodelay(true);
                     let close = self.draining.child_token();
+                    let stream = ClientStream::new(stream, self.send_timeout);
+                    let added = (close.clone(), stream.takes_nothing());
                     // Without an answer: it would take the room that there is not.
-                    let Some(connection) = self.connections.add(peer.ip(), close.clone()) else {
+                    let Some(connection) = self.connections.add(peer.ip(), added) else {
                         tracing::debug!(%peer, "a peer has too many connections that are busy");
                         continue;
                     };
@@ -218,14 +222,10 @@ impl HttpService {
 
     fn serve_connection(
         &self,
-        stream: TcpStream,
+        stream: ClientStream,
         connection: Arc<Connection>,
         close: CancellationToken,
     ) -> impl Future<Output = ()> + use<> {
-        // Without it, small events of a stream wait for the acknowledgement of the previous packet.
-        let _ = stream.set_nodelay(true);
-        let mut stream = TimeoutStream::new(stream);
-        stream.set_write_timeout(Some(self.send_timeout));
         let (asked, first) = (Arc::new(Notify::new()), self.header_timeout);
         let service = {
             let (asked, connection) = (asked.clone(), connection.clone());
@@ -255,7 +255,7 @@ impl HttpService {
         };
         let served = self
             .protocol
-            .serve_connection(TokioIo::new(Box::pin(stream)), service);
+            .serve_connection(TokioIo::new(stream), service);
         async move {
             // Held until the connection has ended: as long as it is open it counts.
             let _connection = connection;

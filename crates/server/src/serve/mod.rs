@@ -5,6 +5,7 @@
 //! order here, and the OpenAPI description is generated from the same routers that serve requests.
 
 mod api_description;
+mod client_stream;
 mod connections;
 mod listener;
 mod operations;
