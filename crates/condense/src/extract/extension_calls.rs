@@ -29,7 +29,7 @@ pub(crate) struct CallOutput {
 /// Reads an item of a provider's own; `None` if it is no call that could have changed something.
 pub(crate) fn read_extension_call(item: &Extension) -> Option<ExtensionCall> {
     let fields = item.raw.fields()?;
-    let id = || string_of(&fields, &["call_id"]).or_else(|| string_of(&fields, &["id"]));
+    let id = || string_of(&fields, "call_id").or_else(|| string_of(&fields, "id"));
     let call = |name: &str, arguments: String| {
         Some(ExtensionCall::Call(FunctionCall::new(
             id()?,
@@ -38,10 +38,7 @@ pub(crate) fn read_extension_call(item: &Extension) -> Option<ExtensionCall> {
         )))
     };
     match item.kind.as_str() {
-        "custom_tool_call" => call(
-            &string_of(&fields, &["name"])?,
-            string_of(&fields, &["input"])?,
-        ),
+        "custom_tool_call" => call(&string_of(&fields, "name")?, string_of(&fields, "input")?),
         "local_shell_call" => {
             let action = object_of(&fields, "action")?;
             let command = action.get(&["command"])?.get();
@@ -60,8 +57,8 @@ pub(crate) fn read_extension_call(item: &Extension) -> Option<ExtensionCall> {
         | "shell_call_output"
         | "apply_patch_call_output" => Some(ExtensionCall::Output(id()?, read_output(&fields))),
         "mcp_call" => {
-            let arguments = string_of(&fields, &["arguments"]).unwrap_or_default();
-            let name = string_of(&fields, &["name"])?;
+            let arguments = string_of(&fields, "arguments").unwrap_or_default();
+            let name = string_of(&fields, "name")?;
             let call = FunctionCall::new(id()?, name, arguments);
             let error = fields.get(&["error"]).filter(|error| error.get() != "null");
             let has_output = error.is_some() || fields.get(&["output"]).is_some_and(is_said);
@@ -73,13 +70,13 @@ pub(crate) fn read_extension_call(item: &Extension) -> Option<ExtensionCall> {
         "anthropic:mcp_tool_use" => {
             let block = object_of(&fields, "block")?;
             let arguments = block.get(&["input"]).map_or("{}", RawValue::get);
-            let id = string_of(&block, &["id"])?;
-            let name = string_of(&block, &["name"])?;
+            let id = string_of(&block, "id")?;
+            let name = string_of(&block, "name")?;
             Some(ExtensionCall::Call(FunctionCall::new(id, name, arguments)))
         }
         "anthropic:mcp_tool_result" => {
             let block = object_of(&fields, "block")?;
-            let id = string_of(&block, &["tool_use_id"])?;
+            let id = string_of(&block, "tool_use_id")?;
             Some(ExtensionCall::Output(id, read_output(&block)))
         }
         _ => None,
@@ -89,8 +86,8 @@ pub(crate) fn read_extension_call(item: &Extension) -> Option<ExtensionCall> {
 /// The operation of a patch as arguments: with a `path` for a file that is removed, else as Codex writes it.
 fn read_operation(fields: &Fields<'_>) -> Option<String> {
     let operation = object_of(fields, "operation")?;
-    let path = string_of(&operation, &["path"])?;
-    let mark = match string_of(&operation, &["type"])?.as_str() {
+    let path = string_of(&operation, "path")?;
+    let mark = match string_of(&operation, "type")?.as_str() {
         "create_file" => "Add",
         "delete_file" => "Delete",
         _ => "Update",
@@ -102,14 +99,14 @@ fn read_operation(fields: &Fields<'_>) -> Option<String> {
 fn read_output(fields: &Fields<'_>) -> CallOutput {
     let error = fields.get(&["error"]).filter(|error| is_said(error));
     let flag = fields.get(&["is_error"]).map(RawValue::get);
-    let status = string_of(fields, &["status"]);
+    let status = string_of(fields, "status");
     let mut is_error = error.is_some()
         || flag == Some("true")
         || matches!(status.as_deref(), Some("failed" | "incomplete"));
     let mut texts = Vec::new();
     let said = error.or_else(|| fields.get(&["output", "content"]));
     if let Some(output) = said {
-        is_error |= add_texts(output, &mut texts);
+        is_error |= add_texts(output, DEPTH, &mut texts);
     }
     CallOutput {
         text: texts.join("\n"),
@@ -117,21 +114,30 @@ fn read_output(fields: &Fields<'_>) -> CallOutput {
     }
 }
 
+/// How deep lists of texts are read: providers nest them once, and outside input may nest them at will.
+const DEPTH: usize = 3;
+
 /// Adds the texts of a string, an object or a list of them; returns whether one of them is of a command that failed.
-fn add_texts(output: &RawValue, texts: &mut Vec<String>) -> bool {
+fn add_texts(output: &RawValue, depth: usize, texts: &mut Vec<String>) -> bool {
     if let Ok(text) = serde_json::from_str::<String>(output.get()) {
         texts.push(text);
         return false;
     }
+    let Some(below) = depth.checked_sub(1) else {
+        return false;
+    };
     if let Ok(parts) = serde_json::from_str::<Vec<&RawValue>>(output.get()) {
-        let failed = parts.iter().filter(|part| add_texts(part, texts));
-        return failed.count() > 0;
+        let mut has_failed = false;
+        for part in parts {
+            has_failed |= add_texts(part, below, texts);
+        }
+        return has_failed;
     }
     let Ok(part) = Fields::parse(output.get()) else {
         return false;
     };
     for name in ["text", "stdout", "stderr", "message"] {
-        let text = string_of(&part, &[name]);
+        let text = string_of(&part, name);
         texts.extend(text.filter(|text| !text.is_empty()));
     }
     let exit = object_of(&part, "outcome").and_then(|outcome| {
@@ -148,8 +154,8 @@ fn is_said(value: &RawValue) -> bool {
     !matches!(value.get(), "null" | "\"\"" | "false")
 }
 
-fn string_of(fields: &Fields<'_>, names: &[&str]) -> Option<String> {
-    serde_json::from_str(fields.get(names)?.get()).ok()
+fn string_of(fields: &Fields<'_>, name: &str) -> Option<String> {
+    serde_json::from_str(fields.get(&[name])?.get()).ok()
 }
 
 fn object_of<'f>(fields: &Fields<'f>, name: &str) -> Option<Fields<'f>> {
@@ -162,6 +168,16 @@ mod tests {
 
     use super::*;
     use crate::manifest::{CoveredItem, Manifest};
+
+    #[test]
+    fn outputs_that_nest_for_ever_are_survived() {
+        let nested = "[".repeat(50_000) + &"]".repeat(50_000);
+        let json = format!(r#"{{"output":{nested}}}"#);
+        let output = read_output(&Fields::parse(&json).unwrap());
+        assert_eq!((output.text.as_str(), output.is_error), ("", false));
+        let text = r#"{"output":[[{"text":"done"}]]}"#;
+        assert_eq!(read_output(&Fields::parse(text).unwrap()).text, "done");
+    }
 
     /// Checks the text of a manifest of items, without its first line.
     #[track_caller]

@@ -166,7 +166,7 @@ struct OpenCall<'a> {
     index: usize,
     call: Cow<'a, FunctionCall>,
     command: Option<String>,
-    /// The files that it changes itself, if it succeeds. What a command changed before it failed stays changed.
+    /// The files that it changes if it succeeds. A command has none here: what it changed before it failed stays changed.
     edits: Vec<(FileAccess, String)>,
     /// By which arguments it is known.
     arguments: String,
@@ -418,7 +418,9 @@ impl<'a> ManifestBuilder<'a> {
         if failed && !any {
             self.add_error(index, text, key.as_deref());
         }
-        if let Some(call) = &call {
+        // What only read has no outcome to tell.
+        let can_change = |call: &&OpenCall<'_>| call.is_change || !call.edits.is_empty();
+        if let Some(call) = call.as_ref().filter(can_change) {
             let outcome = outcome_of(failed, text, call.command.is_some());
             self.add_edits(call, outcome == Outcome::Succeeded);
             if call.is_change {
@@ -529,7 +531,8 @@ impl<'a> ManifestBuilder<'a> {
             path,
             ..FileEntry::default()
         });
-        entry.index = index;
+        // What became of an edit is told with its output, behind which the file may have been read again.
+        entry.index = entry.index.max(index);
         entry
     }
 
