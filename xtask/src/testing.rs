@@ -6,8 +6,8 @@
 //! If the PostgreSQL backend is tested, a server is started first and stopped at the end; if the proxy is tested,
 //! third-party clients are installed first. After a soak without a selection the fuzz targets are run.
 //!
-//! A soak sets `CONTEXTURE_SOAK=1`, which long-running tests read, and `PROPTEST_CASES`, which proptest reads. No other
-//! code reads them.
+//! A soak sets `CONTEXTURE_SOAK=1`, which long-running tests read. Both set `PROPTEST_CASES`, which proptest reads: a soak to
+//! 20,000, `test` to 100 unless it is set. No other code reads them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -8,6 +8,10 @@
 //!
 //! Used for stored conversations and for callers who keep the history themselves alike. Not here: where a path can be cut.
 
+use contexture_condense::Manifest;
+
+use crate::input::StandingRulesPolicy;
+
 /// How much of the window all manifests in effect may take, in per cent.
 pub const MANIFEST_PERCENT: u8 = 15;
 
@@ -124,6 +128,15 @@ pub const fn retained_tokens(room: &RoomAfterCompaction) -> u64 {
         .saturating_add(room.step.saturating_mul(STEPS));
     let left = room.trigger.saturating_sub(taken);
     if left < room.most { left } else { room.most }
+}
+
+/// Returns a manifest without the rules that requests quote beside it as long as they hold.
+#[must_use]
+pub fn without_quoted_rules(manifest: Manifest, rules: StandingRulesPolicy) -> Manifest {
+    match rules {
+        StandingRulesPolicy::Keep => manifest.without_rules(),
+        StandingRulesPolicy::Off => manifest,
+    }
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ pub mod compaction {
 
     pub use crate::compaction_schedule::{
         MANIFEST_PERCENT, RoomAfterCompaction, StandingCompaction, absorbed_count, gains_enough,
-        manifest_budget, retained_tokens,
+        manifest_budget, retained_tokens, without_quoted_rules,
     };
     pub use crate::history::{ActiveCovers, COVERS};
 }

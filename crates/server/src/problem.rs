@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use contexture::EngineError;
@@ -103,6 +103,14 @@ impl Problem {
     /// Returns when to retry, where that is known.
     pub(crate) const fn retry_after(&self) -> Option<Duration> {
         self.retry_after
+    }
+
+    /// Answers with it, and ends the connection.
+    pub(crate) fn into_last_response(self) -> Response {
+        let mut response = self.into_response();
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+        response
     }
 
     fn into_retryable(mut self) -> Self {

@@ -23,11 +23,13 @@
 //!
 //! Each node has a `tsvector` with its terms. `contexture_store::rules` makes the terms, not the
 //! server's text search. The index proposes nodes and the rules examine them; if there are too
-//! many, those with the newest node times are taken.
+//! many, those with the newest node times are taken. Conversations written by an older version are
+//! indexed in the background once a search meets them (`PostgresStore::index_texts` does it at
+//! once); until then a search finds what is indexed and reports the progress.
 //!
 //! # Upkeep
 //!
-//! A task of the store finishes interrupted deletions: after opening, and after a deletion call
+//! Another task of the store finishes interrupted deletions: after opening, and after a deletion call
 //! that failed or was dropped. [`Maintenance`](contexture_store::Maintenance) verifies
 //! conversations, counts rows and collects unnamed blobs. If the extension `amcheck` is installed,
 //! the server checks its files. Compacting runs `VACUUM`, which returns free space at the end of a
@@ -49,6 +51,7 @@
 //! poll).
 
 mod append;
+mod background;
 mod calls;
 mod connection;
 mod conversations;

@@ -11,7 +11,8 @@ use contexture_store::Limits;
 pub struct PostgresOptions {
     /// Limits on what one call may carry.
     pub limits: Limits,
-    /// Largest number of connections, and so of concurrent calls. Default 16.
+    /// Largest number of connections, and so of concurrent calls. Writes use at most three quarters of them, reads of more than
+    /// 64 nodes of a path half, and all reads and writes of one owner of one kind leave one place to other owners. Default 16.
     pub connections: usize,
     /// Largest number of concurrent scans: searches, lists of conversations and statistics, which may read many rows to
     /// return few. Owners that wait are served in turn. Fewer than `connections`, so that a scan never takes the last
@@ -23,7 +24,7 @@ pub struct PostgresOptions {
     /// [`Error::Interrupted`](contexture_store::Error). Checks have no limit. Whole milliseconds, at least 1. Default 30
     /// seconds.
     pub read_timeout: Duration,
-    /// Time that a call waits for a free connection, before it is refused as busy. Default 30
+    /// Time that a call waits for its turn and for a free connection together, before it is refused as busy. Default 30
     /// seconds.
     pub wait: Duration,
     /// Time limit for opening a connection. Default 10 seconds.

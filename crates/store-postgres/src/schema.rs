@@ -129,7 +129,7 @@ pub async fn migrate(address: &str) -> Result<u32, Error> {
 
 /// Checks that the database can be used as it is.
 pub(crate) async fn check_schema_version(server: &ConnectionPool) -> Result<(), Error> {
-    let client = server.get_client(Access::Write, None).await?;
+    let client = server.get_client(Access::Read, None).await?;
     let row = client
         .query_typed(
             "SELECT format, needs, current_setting('server_encoding') \

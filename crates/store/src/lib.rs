@@ -52,8 +52,8 @@ pub use portable::{
 pub use queries::{
     BranchDiff, CallRetention, CallsFinding, Divergence, ExpiredConversation, ExpiryReason, Graph,
     GraphNode, PathPages, RetentionPlan, RetentionRule, VerifiedCalls, compute_redaction_closure,
-    delete_expired, diff_branches, erase_all, find_divergence, list_all, list_all_entries,
-    load_graph, plan_retention, read_all_pages, sweep_calls, verify_calls,
+    delete_expired, diff_branches, erase_all, find_divergence, find_last_response, list_all,
+    list_all_entries, load_graph, plan_retention, read_all_pages, sweep_calls, verify_calls,
 };
 pub use tail::{
     ChunkBatching, ChunkWriter, EventTail, FollowOptions, StreamTail, TailEvent, TailOptions,

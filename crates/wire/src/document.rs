@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use contexture_ir::{Cancel, Error, Fields, Transcript, replace_lone_surrogates};
+use contexture_ir::{Cancel, Fields, Transcript, replace_lone_surrogates};
 
 use crate::custom_calls::with_functions;
 use crate::markers::markers;
@@ -47,11 +47,12 @@ pub fn lift_unless_cancelled(
     check_json(text)?;
     let mut lifted = match format.spec().parse(text, cancel) {
         Ok(lifted) => lifted,
-        Err(WireError::Invalid {
-            source: Error::Cancelled(cancelled),
-            ..
-        }) => return Err(cancelled.into()),
-        Err(error) => parse_with_replacements(format, text).ok_or(error)?,
+        Err(error) => {
+            let replaced = parse_with_replacements(format, text, cancel);
+            // Once cancelled it stays so, however the format reports it.
+            Cancel::check_optional(cancel)?;
+            replaced.ok_or(error)?
+        }
     };
     // Only an accumulator writes truncation marks, and it only writes responses.
     if lifted.kind == DocumentKind::Response {
@@ -61,11 +62,11 @@ pub fn lift_unless_cancelled(
 }
 
 /// Reads a document in which halves of surrogate pairs stand where text must be; `None` if that is not what is wrong.
-fn parse_with_replacements(format: Format, text: &str) -> Option<Lifted> {
+fn parse_with_replacements(format: Format, text: &str, cancel: Option<&Cancel>) -> Option<Lifted> {
     let Cow::Owned(readable) = replace_lone_surrogates(text) else {
         return None;
     };
-    let mut lifted = format.spec().parse(&readable, None).ok()?;
+    let mut lifted = format.spec().parse(&readable, cancel).ok()?;
     keep_replaced_strings(text, &mut lifted.transcript);
     lifted.losses.push(Loss {
         path: String::new(),

@@ -47,7 +47,7 @@ pub trait FormatSpec: Sync {
     ///
     /// # Errors
     /// [`WireError::WrongShape`] or [`WireError::Invalid`]; for UI messages also [`WireError::InvalidUi`]. Called off,
-    /// [`WireError::Invalid`] with [`Error::Cancelled`](contexture_ir::Error::Cancelled).
+    /// [`WireError::Cancelled`], or [`WireError::Invalid`] with [`Error::Cancelled`](contexture_ir::Error::Cancelled).
     fn parse(&self, json: &str, cancel: Option<&Cancel>) -> Result<Lifted, WireError>;
 
     /// Writes a response body.

@@ -17,8 +17,8 @@ pub struct SearchDocument {
     pub more: bool,
     /// Whether everything was searched; `false` if only the newest candidates were, or while texts are indexed.
     pub complete: bool,
-    /// How far the index of texts is while it is made again, as after an upgrade: of conversations that are not in it only what
-    /// was stored since is found. Absent if it is whole.
+    /// Progress of the index of texts while it is rebuilt, as after an upgrade: of conversations that are not fully indexed, only
+    /// what was stored since the rebuild began is found. Absent if all are indexed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indexing: Option<IndexProgressDocument>,
     /// Value of `after` for the next page; absent on the last.

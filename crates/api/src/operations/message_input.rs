@@ -34,7 +34,7 @@ pub(crate) fn read_messages(
         let at = first;
         first += run.len();
         match run.first().is_some_and(is_ui_message) {
-            true => read_ui_messages(run, at),
+            true => read_ui_messages(run, at, cancel),
             false => read_provider_messages(run, at, cancel),
         }
     });
@@ -68,8 +68,13 @@ fn is_ui_message(raw: &Raw) -> bool {
     })
 }
 
-fn read_ui_messages(run: &[Raw], first: usize) -> Result<MessageRun, OperationError> {
+fn read_ui_messages(
+    run: &[Raw],
+    first: usize,
+    cancel: Option<&Cancel>,
+) -> Result<MessageRun, OperationError> {
     let read = run.iter().enumerate().map(|(index, raw)| {
+        Cancel::check_optional(cancel).map_err(|cancelled| wire_error(cancelled.into(), first))?;
         let place = |error: IrError| value_error("messages", error.at_index(first + index));
         UiMessage::parse(raw.get()).map_err(place)
     });

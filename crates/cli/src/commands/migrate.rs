@@ -12,11 +12,13 @@ use crate::output::exit::Exit;
 use crate::output::failure::Outcome;
 use crate::output::write;
 
-/// Make or upgrade the tables of a PostgreSQL database
+/// Bring a database to this version: make or upgrade PostgreSQL tables, finish the text index
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 A file is upgraded whenever it is opened; a PostgreSQL database only by this command, because other
-programs may be using it; stop those of an older version first. It may be repeated, interrupted, and run by several at once.
+programs may be using it; stop those of an older version first. For both it finishes the index of
+texts, without which searches find only a part. It may be repeated, interrupted, and run by several
+at once.
 
 Examples:
   contexture migrate --db postgres://contexture@localhost/contexture
@@ -28,20 +30,18 @@ pub(crate) struct Arguments {}
 /// # Errors
 /// The database cannot be reached, or refuses.
 pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
-    let address = database::resolve_address(globals)?;
-    let (from, to) = if let Ok(DatabaseAddress::Postgres(address)) = address.parse() {
-        let from = store_postgres::migrate(&address).await?;
+    let address: DatabaseAddress = database::resolve_address(globals)?.parse()?;
+    let (from, to) = if let DatabaseAddress::Postgres(address) = &address {
+        let from = store_postgres::migrate(address).await?;
         // Otherwise searches would find only a part until they have started it themselves.
-        let store = store_postgres::PostgresStore::open(&address).await?;
+        let store = store_postgres::PostgresStore::open(address).await?;
         store.index_texts().await?;
         (from, store_postgres::FORMAT)
     } else {
         // Opening a file upgrades it, but for the index of texts.
         database::open_engine(globals, WhenMissing::Refuse).await?;
-        if let Ok(DatabaseAddress::Sqlite(path) | DatabaseAddress::SharedSqlite(path)) =
-            address.parse()
-        {
-            store_sqlite::SqliteStore::open(path)?.index_texts().await?;
+        if let Some(file) = address.sqlite_file() {
+            store_sqlite::SqliteStore::open(file)?.index_texts().await?;
         }
         (store_sqlite::FORMAT, store_sqlite::FORMAT)
     };

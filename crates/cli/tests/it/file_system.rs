@@ -12,9 +12,9 @@ use contexture::Owner;
 use contexture::ir::ConversationId;
 use contexture::store::{ConversationUpdate, Store as _};
 use contexture::store_sqlite::SqliteStore;
-use serde_json::Value;
 
 use crate::command::{Place, example};
+use crate::operating::checked;
 
 /// The command that runs another as a user without rights over other users' files.
 const WITHOUT_RIGHTS: [&str; 2] = ["unshare", "--user"];
@@ -57,12 +57,9 @@ fn set_mode(path: &Path, mode: u32) {
 
 /// The state of a check of `doctor`, and what it found.
 fn find_check(report: &[u8], name: &str) -> (String, String) {
-    let report: Value = serde_json::from_slice(report).unwrap();
-    let checks = report["checks"].as_array().unwrap();
-    let check = checks.iter().find(|check| check["name"] == name);
-    let check = check.unwrap_or_else(|| panic!("{name}: {report}"));
-    let text = |key: &str| check[key].as_str().unwrap().to_owned();
-    (text("state"), text("found"))
+    let report = serde_json::from_slice(report).unwrap();
+    let (state, found) = checked(&report, name);
+    (state.to_owned(), found.to_owned())
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn a_level_that_is_none_is_refused() {
 }
 
 /// One check of `doctor`, with its state and what it says.
-fn checked<'a>(report: &'a Value, name: &str) -> (&'a str, &'a str) {
+pub(crate) fn checked<'a>(report: &'a Value, name: &str) -> (&'a str, &'a str) {
     let checks = report["checks"].as_array().unwrap();
     let check = checks.iter().find(|check| check["name"] == name);
     let check = check.unwrap_or_else(|| panic!("{name}: {report}"));

@@ -14,9 +14,10 @@ use contexture_tokens::TokenCounter;
 
 use crate::compaction_schedule::{
     MANIFEST_PERCENT, StandingCompaction, absorbed_count, gains_enough, manifest_budget,
+    without_quoted_rules,
 };
 use crate::history::{ActiveCovers, COVERS};
-use crate::input::{CompileRequest, Cover, PathItem, StandingRulesPolicy};
+use crate::input::{CompileRequest, Cover, PathItem};
 use contexture_report::{OmitReason, Omitted};
 use serde::{Deserialize, Serialize};
 
@@ -234,14 +235,6 @@ pub(crate) fn inline_manifests(
         inlined.path.push(PathItem::new(Item::from(compaction)));
     }
     inlined
-}
-
-/// A manifest without the rules that requests quote beside it as long as they hold.
-fn without_quoted_rules(manifest: Manifest, rules: StandingRulesPolicy) -> Manifest {
-    match rules {
-        StandingRulesPolicy::Keep => manifest.without_rules(),
-        StandingRulesPolicy::Off => manifest,
-    }
 }
 
 /// What items weigh, as far as it matters: a span that is much longer than its manifest gains enough.

@@ -109,8 +109,8 @@ impl<'a> Compiler<'a> {
         self
     }
 
-    /// Says which tools only read and which change something, beside their names and annotations: manifests name the calls that
-    /// changed something. Default: nothing.
+    /// Says which tools only read and which change something, whatever their names and annotations say: manifests name the calls
+    /// that changed something. Default: nothing.
     ///
     /// ```
     /// use contexture_compile::compaction::{CallEffect, ToolHints};

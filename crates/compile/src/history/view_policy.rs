@@ -270,10 +270,10 @@ fn transform_said(
     let shown = view.iter().filter(|entry| sources.contains(&entry.source));
     let mut left: Vec<ViewEntry> = shown.cloned().collect();
     let shown: BTreeSet<Option<usize>> = left.iter().map(|entry| entry.source).collect();
-    let (others, _): (Vec<_>, Vec<_>) = said
+    let others = said
         .into_iter()
-        .partition(|entry| !shown.contains(&entry.source));
-    let (others, _) = run_host_passes(others, passes, PassPoint::AfterView);
+        .filter(|entry| !shown.contains(&entry.source));
+    let (others, _) = run_host_passes(others.collect(), passes, PassPoint::AfterView);
     left.extend(others);
     left.sort_by_key(|entry| entry.source);
     left

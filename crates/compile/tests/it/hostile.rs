@@ -1,7 +1,6 @@
 //! Histories made to break a compile: it gives a payload that holds what it promises, or refuses.
 
 use std::collections::BTreeSet;
-use std::hash::BuildHasher as _;
 
 use contexture_catalogue::CacheKind;
 use contexture_compile::{
@@ -10,6 +9,7 @@ use contexture_compile::{
     Scratch, Stability, TrimPolicy, ViewItem, Window,
 };
 use contexture_ir::{Audience, Item, Message, Role};
+use contexture_store_testkit::test_seed;
 use contexture_testdata::Validator;
 use contexture_wire::Format;
 use proptest::prelude::*;
@@ -669,23 +669,9 @@ fn hostile_histories_part_into_a_cache_object_and_the_rest() {
     assert!(used.get() > 50, "{} objects were used", used.get());
 }
 
-/// Another seed in each run, unless `CONTEXTURE_TEST_SEED` says which. It is printed.
-pub(crate) fn seed() -> u64 {
-    let given = std::env::var("CONTEXTURE_TEST_SEED");
-    let seed = given.map_or_else(
-        |_| std::hash::RandomState::new().hash_one(std::process::id()),
-        |given| given.parse().unwrap(),
-    );
-    #[expect(clippy::print_stderr, reason = "for whoever reads why a test failed")]
-    {
-        eprintln!("CONTEXTURE_TEST_SEED={seed}");
-    }
-    seed
-}
-
 /// What makes random values.
 fn seeded(part: u8, cases: u32) -> TestRunner {
-    let seed = seed();
+    let seed = test_seed();
     let mut bytes = [part; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let config = ProptestConfig {

@@ -11,10 +11,10 @@ use contexture_ir::{
     Compaction, FunctionCall, FunctionCallOutput, Item, Message, Origin, Output, Part, Role,
     TextPart,
 };
+use contexture_store_testkit::test_seed;
 use contexture_testdata::{PlantedMessage, PlantedSpeaker, SeededNumbers, planted_session};
 use contexture_tokens::counter_for;
 
-use super::hostile::seed;
 use super::standing_rules::{policies, targets, user_texts};
 
 const WINDOWS: [u64; 6] = [4_000, 8_000, 16_000, 32_000, 64_000, 128_000];
@@ -146,7 +146,7 @@ fn compile_path(
 
 #[test]
 fn planted_rules_are_in_every_payload() {
-    let seed = seed();
+    let seed = test_seed();
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
     let sessions = if soak { 1_000 } else { 3 };
     let mut numbers = SeededNumbers::new(seed);
@@ -182,7 +182,7 @@ fn planted_rules_are_in_every_payload() {
 /// Call after call, each with the plan of the one before, as a conversation goes.
 #[test]
 fn planted_rules_stay_while_a_session_grows() {
-    let seed = seed();
+    let seed = test_seed();
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
     let mut numbers = SeededNumbers::new(seed);
     for number in 0..if soak { 100 } else { 2 } {

@@ -208,7 +208,7 @@ const LISTED: &[&str] = &[
     "tree",
 ];
 
-/// Words that make of `check` an action: `check_in_passenger`.
+/// Words behind which `check` is an action: `check_in_passenger`.
 const CHECKING: &[&str] = &["in", "out"];
 /// Words behind which another verb may stand: `find_and_merge`.
 const JOINTS: &[&str] = &["and", "or", "then"];
@@ -225,7 +225,7 @@ const CHANGING: &[&str] = &[
 /// Nouns that some of those words are: `get_order_details` and `get_run_logs` read.
 const NOUNS: &[&str] = &["commit", "merge", "order", "post", "run", "set"];
 
-/// Verbs that count as changing behind another verb alone, as most are nouns too: `fetch_and_archive`, `get_lock_status`.
+/// Verbs that count as changing only behind a joining word (`fetch_and_archive`): most are nouns too (`get_lock_status`).
 const SECOND_VERBS: &[&str] = &[
     "accept",
     "archive",

@@ -4,7 +4,7 @@
 //! * `tool_effects` reads from a call which files it touches, which command it runs and which tasks it sets.
 //! * `call_effect` tells whether a call changed something, `changes` by which arguments it is known and what became of it.
 //! * `extension_calls` reads calls that are no function's, as if they were.
-//! * `shell` does the same for the words of a shell command.
+//! * `shell` reads from the words of a shell command which files it touches, and whether it only reads.
 //! * `errors` finds lines that report errors, and exit codes.
 //! * `decisions` splits texts into sentences, and finds those that state something that holds on.
 //! * `own_words` finds what a person wrote themselves in a message.

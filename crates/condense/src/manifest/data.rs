@@ -119,7 +119,7 @@ pub struct UserSentence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SentenceKind {
-    /// A decision, or what else holds on.
+    /// A decision, or anything else that still holds.
     Holds,
     /// A rule, a wish or a fact about the person, which standing rules quote while they hold.
     Rule,

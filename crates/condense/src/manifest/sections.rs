@@ -73,8 +73,20 @@ pub(crate) const SHARES: [(&[Section], u64); 5] = [
 /// Maximum length of the argument in the short form of a change, in characters.
 const SHORT_ARGUMENT: usize = 48;
 
-/// The groups of files, by what was done to them.
-const FILE_GROUPS: [&str; 4] = ["edited", "removed", "edit failed", "read"];
+/// A group of files: its name, and how often that was done to a file.
+type FileGroup = (&'static str, fn(&FileEntry) -> usize);
+
+/// The groups of files. A file is in the first that counts it.
+const FILE_GROUPS: [FileGroup; 4] = [
+    ("edited", |file| file.written),
+    ("removed", |file| file.removed),
+    ("edit failed", |file| file.failed),
+    // How often is told of changes only.
+    READ_FILES,
+];
+
+/// The group of files that nothing was done to.
+const READ_FILES: FileGroup = ("read", |_| 1);
 
 /// One output gives so many entries before the next one gives any more.
 const OF_ONE_ITEM: usize = 4;
@@ -254,28 +266,18 @@ impl Candidates {
 
     /// Changed files come before those that were read, recent ones before old ones.
     fn add_files(&mut self, files: &[FileEntry]) {
-        for (rank, name) in FILE_GROUPS.into_iter().enumerate() {
+        for (at, (name, count_times)) in FILE_GROUPS.into_iter().enumerate() {
             let group = self.add_group(name);
-            let mine = files.iter().filter(|file| file_group(file) == rank);
+            let mine = files.iter().filter(|file| file_group(file) == Some(at));
             for file in mine {
-                // What was done last to it decides; how often is told of changes only.
-                let times = match rank {
-                    0 => file.written,
-                    1 => file.removed,
-                    2 => file.failed,
-                    _ => 1,
-                };
+                let times = count_times(file);
                 let times = if times > 1 {
                     format!(" ×{times}")
                 } else {
                     String::new()
                 };
                 let text = format!("{}{times}", quote_if_needed(&file.path));
-                let order = (
-                    usize::from(rank == FILE_GROUPS.len() - 1),
-                    0,
-                    Reverse(file.index),
-                );
+                let order = (usize::from(name == READ_FILES.0), 0, Reverse(file.index));
                 self.add(Section::Files, group, text, order);
             }
         }
@@ -366,14 +368,11 @@ impl OfItem {
     }
 }
 
-/// The group of [`FILE_GROUPS`] that a file is listed in, by what was done to it.
-const fn file_group(file: &FileEntry) -> usize {
-    match (file.written, file.removed, file.failed) {
-        (0, 0, 0) => 3,
-        (0, 0, _) => 2,
-        (0, ..) => 1,
-        _ => 0,
-    }
+/// The index of the group in [`FILE_GROUPS`] that a file is listed in.
+fn file_group(file: &FileEntry) -> Option<usize> {
+    FILE_GROUPS
+        .iter()
+        .position(|(_, count_times)| count_times(file) > 0)
 }
 
 /// Files that have no room, as one line.

@@ -5,7 +5,7 @@
 //! sentences that take a rule or a fact back, `orders taken back` of those that leave facts alone, `permissions` of those that lift
 //! an order without naming it, `facts taken back` of what is so no longer, and `nothing taken back` of what only sounds like one of
 //! these: what is allowed once, or no longer wanted. `replaces` are patterns of rules that take others back, `introductions` words
-//! behind which a person says their name, `leads` of lines whose list entries are rules, `requests` of questions that are requests.
+//! behind which a person says their name, which are triggers too, `leads` of lines whose list entries are rules, `requests` of questions that are requests.
 //! `common words` say nothing about a rule's matter, `negations` turn it round. `classes`, `lists` and `rewrites` keep the patterns
 //! short: the words of a class are marked in the sentence, so that a pattern needs no list of hundreds of verbs; `endings` may stand
 //! behind such a word.
@@ -246,12 +246,12 @@ impl Language {
     /// Whether a sentence begins with words by which a person says their name, and a name behind them: a word or more with a
     /// capital, and then a mark, a joining word or nothing.
     pub(super) fn introduces_person(&self, sentence: &str, plain: &str) -> bool {
-        let spaces = |words: &str| words.split_whitespace().count();
+        let word_count = |words: &str| words.split_whitespace().count();
         let words = self.introductions.iter().filter(|words| {
             let rest = plain.strip_prefix(words.as_str());
             rest.is_some_and(|rest| rest.starts_with(' '))
         });
-        words.map(|words| spaces(words)).any(|led| {
+        words.map(|words| word_count(words)).any(|led| {
             let mut behind = sentence.split_whitespace().skip(led).peekable();
             let mut names = 0;
             while let Some(word) = behind.next_if(|word| is_name(word)) {
@@ -420,7 +420,9 @@ fn sections_of(file: &str) -> BTreeMap<&str, Vec<&str>> {
 }
 
 fn triggers_of(sections: &BTreeMap<&str, Vec<&str>>) -> Vec<String> {
-    let triggers = sections.get("triggers").into_iter().flatten();
+    // Words by which a person says their name are of no use unless they are looked for.
+    let triggers = ["triggers", "introductions"].into_iter();
+    let triggers = triggers.filter_map(|name| sections.get(name)).flatten();
     let pattern = |trigger: &&str| {
         let plain = plain_text(trigger);
         // A longer word may stand within a compound: `Nussallergie`.

@@ -35,9 +35,9 @@ pub(super) struct MaskedText<'t> {
 #[derive(Clone, Copy)]
 struct QuotationMark {
     closing: &'static [char],
-    /// Whether it may be an apostrophe: then it closes nothing within a word, and is nothing unless it is closed.
+    /// Whether it may be an apostrophe, which closes nothing within a word.
     is_single: bool,
-    /// Whether the end of the line ends it: quotations go on over lines, code within a sentence does not.
+    /// Whether the end of its line ends it, as for code and `'`; other quotations go on over lines.
     ends_with_line: bool,
     /// Whether it opens nothing unless something closes it.
     must_close: bool,

@@ -216,8 +216,7 @@ fn a_permission_for_once_takes_nothing_back() {
 
 #[test]
 fn another_object_takes_nothing_back() {
-    let check_allergy = |fact: &str, others: &[&str]| check_stays(fact, others);
-    check_allergy(
+    check_stays(
         "I am allergic to peanuts, so never suggest peanut butter.",
         &[
             "You may suggest butter again.",
@@ -225,7 +224,7 @@ fn another_object_takes_nothing_back() {
             "Forget what I said about butter.",
         ],
     );
-    check_allergy(
+    check_stays(
         "I am allergic to peanuts.",
         &[
             "I'm not allergic to cats anymore.",
@@ -236,7 +235,7 @@ fn another_object_takes_nothing_back() {
             "Stop suggesting peanuts.",
         ],
     );
-    check_allergy(
+    check_stays(
         "Ich bin allergisch gegen Erdnüsse.",
         &[
             "Ich bin nicht mehr allergisch gegen Katzen.",
@@ -244,14 +243,14 @@ fn another_object_takes_nothing_back() {
             "Du musst nicht mehr nach Erdnüssen fragen.",
         ],
     );
-    check_allergy(
+    check_stays(
         "Soy alérgico a los cacahuetes.",
         &[
             "Ya no soy alérgico a los gatos.",
             "Puedes sugerir cacahuetes otra vez.",
         ],
     );
-    check_allergy(
+    check_stays(
         "Je suis allergique aux arachides.",
         &[
             "Je ne suis plus allergique aux chats.",

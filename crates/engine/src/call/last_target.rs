@@ -2,7 +2,7 @@
 
 use contexture_catalogue::Catalogue;
 use contexture_ir::ResponseId;
-use contexture_store::{PathEnd, PathPages, ReadRequest, ResponseInputs};
+use contexture_store::{PathEnd, ReadRequest, ResponseInputs, find_last_response};
 use contexture_wire::Format;
 
 use super::compile::format_of_plan_key;
@@ -47,16 +47,7 @@ pub(crate) async fn find_last_target(
 ) -> Result<Option<LastTarget>, EngineError> {
     let request = ReadRequest::last_nodes(at.clone(), NEWEST_ITEMS);
     let (store, owner, id) = (chat.store(), chat.owner(), chat.id());
-    let (mut pages, mut newest) = (PathPages::new(store, owner, id, request), None);
-    while let Some(page) = pages.next().await? {
-        newest = page
-            .nodes
-            .iter()
-            .rev()
-            .find_map(|node| node.response)
-            .or(newest);
-    }
-    if let Some(response) = newest {
+    if let Some(response) = find_last_response(store, owner, id, request).await? {
         let record = store.load_response(owner, id, response).await?;
         let Some(model) = record.model.clone() else {
             return Ok(None);

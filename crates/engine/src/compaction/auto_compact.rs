@@ -178,8 +178,8 @@ pub(crate) async fn prepare_call(
     }
 }
 
-/// Begins to compile. Boxed in a function of its own, as it is awaited deep within runs of agents below each other: an
-/// unoptimised program would otherwise keep room for it on the stack.
+/// Begins to compile. Boxed in a function of its own: it is awaited deep within nested runs of agents, where an unoptimised
+/// program would keep room for it on each stack frame.
 fn begin_compile<'a>(
     chat: &'a Conversation,
     target: &'a Target,

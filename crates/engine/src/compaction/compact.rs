@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use contexture_compile::compaction::{
     COVERS, MANIFEST_PERCENT, Manifest, RoomAfterCompaction, TextBudget, ToolHints, gains_enough,
-    manifest_budget, retained_tokens,
+    manifest_budget, retained_tokens, without_quoted_rules,
 };
 use contexture_compile::{CompactAdvice, READ_TOOL, StandingRulesPolicy, Target};
 use contexture_ir::{Audience, Compaction, Item, NodeId, Origin, Part, TextPart, ToolDefinition};
@@ -392,11 +392,7 @@ async fn draft_span(
     let manifest = Manifest::from_items_with(&snapshot.readable_items(&gone), making.hints)
         .without_identifiers(&snapshot.readable_items(&stays))
         .with_read_tool(making.read_tool);
-    // Quoted beside it as long as they hold.
-    let manifest = match making.rules {
-        StandingRulesPolicy::Keep => manifest.without_rules(),
-        StandingRulesPolicy::Off => manifest,
-    };
+    let manifest = without_quoted_rules(manifest, making.rules);
     let manifest = manifest.render(TextBudget::Tokens(budget, counter)).text;
     let manifest_tokens = counter.count(&manifest).count;
     // Asked before the compactor is: a summary beside it only makes it longer.

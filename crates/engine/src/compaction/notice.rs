@@ -65,8 +65,10 @@ pub(super) async fn compile_with_notice(
         return Ok(None);
     }
     // Once: the call before was below the mark. Where none was recorded nobody knows, and nothing is said.
-    let path = read_full_path(chat, chat.current_position());
-    let before = last_counted_tokens(chat, &*path.await?, target.model()).await?;
+    let before = {
+        let path = read_full_path(chat, chat.current_position()).await?;
+        last_counted_tokens(chat, &path, target.model()).await?
+    };
     if before.is_none_or(|before| before > threshold) {
         return Ok(None);
     }

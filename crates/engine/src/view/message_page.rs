@@ -7,7 +7,7 @@ use contexture_ir::{NodeId, UiMessage};
 use contexture_store::{PathEnd, ReadRequest, Span, read_all_pages};
 use contexture_wire::ui::UnknownFields;
 
-use super::messages::{FoldNode, MessageView, fold_nodes};
+use super::messages::{FoldNode, MessageView, fold_nodes, parse_page};
 use super::resolve::retain_shown;
 use crate::error::EngineError;
 use crate::handle::Conversation;
@@ -70,8 +70,7 @@ pub(crate) async fn load_message_page(
             limit: None,
         };
         let read = read_all_pages(store, owner, id, request).await?;
-        let nodes = read.nodes.iter().map(|node| FoldNode::from_node(node));
-        let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
+        let nodes = parse_page(&read)?;
         let mut messages = fold_nodes(audience, UnknownFields::Kept, &nodes);
         if first > 1 && !messages.is_empty() {
             // It may have begun before these nodes.

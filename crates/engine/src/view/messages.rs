@@ -53,12 +53,14 @@ pub(crate) async fn fold_messages(
     cells.resize_with(cell_count.max(1), OnceLock::new);
     for cell in &cells {
         let Some(read) = page else { break };
-        let mut nodes = parse_page(read)?;
+        let mut nodes = parse_page(&read)?;
+        // Parsed, it is held twice.
+        drop(read);
         // Pages that end for their bytes have fewer nodes: together they fill one cell, so the cells suffice.
         while nodes.len() < PathPages::NODES
             && let Some(read) = pages.next().await?
         {
-            nodes.extend(parse_page(read)?);
+            nodes.extend(parse_page(&read)?);
         }
         for node in cell.get_or_init(|| nodes) {
             folding.push(node);
@@ -70,7 +72,7 @@ pub(crate) async fn fold_messages(
     Ok((Some(at), folding.folder.finish()))
 }
 
-fn parse_page(page: PathPage) -> Result<Vec<FoldNode>, EngineError> {
+pub(super) fn parse_page(page: &PathPage) -> Result<Vec<FoldNode>, EngineError> {
     page.nodes
         .iter()
         .map(|node| FoldNode::from_node(node))

@@ -37,7 +37,8 @@ pub(crate) struct Answer {
     /// Cursor of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
-    /// Whether the page is full or the list has ended; if not, it looked at many that do not match: go on with `next_cursor`.
+    /// Whether the page is full or the list has ended. If false, the page stopped early because most conversations it looked at do
+    /// not match: continue with `next_cursor`.
     complete: bool,
 }
 

@@ -57,9 +57,11 @@ pub(crate) struct Answer {
     /// Cursor of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
-    /// Whether everything was searched; if not, only the newest candidates were: ask more precisely. With `indexing`: ask again later.
+    /// Whether everything was searched. If not: with `indexing`, some conversations are not indexed yet, so ask again later; without
+    /// it, only the newest candidates were searched, so ask more precisely.
     complete: bool,
-    /// How far the index of texts is while it is made again: of the other conversations only what is new is found.
+    /// Progress of the text index while it is rebuilt. In conversations not indexed yet, only items stored since the rebuild began
+    /// are found.
     #[serde(skip_serializing_if = "Option::is_none")]
     indexing: Option<Indexing>,
     /// How many items have each word, if all words were asked for and no item has them.
@@ -168,7 +170,6 @@ impl Tool for SearchConversations {
         let hits = found.page.hits.into_iter();
         Ok(Answer {
             next_cursor: found.page.next.as_ref().map(encode_hit_cursor),
-            // For very common words the store looks at the newest only.
             complete: is_complete,
             indexing: found.page.indexing.map(|progress| Indexing {
                 indexed: progress.indexed,

@@ -64,8 +64,7 @@ impl RateLimiter {
                 "{} requests of this owner are running, as many as may",
                 load.running
             );
-            return Err(Problem::new(Code::TooManyRequests, detail)
-                .with_retry_after(Duration::from_secs(1)));
+            return Err(Problem::new(Code::TooManyRequests, detail));
         }
         if let (Some(most), Some(burst)) = (self.per_minute, burst) {
             let a_second = f64::from(most.get()) / 60.0;

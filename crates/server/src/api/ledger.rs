@@ -9,7 +9,7 @@ use axum::extract::State;
 use contexture::ir::{CallId, ConversationId};
 use contexture::store::{
     CallFilter, CallGrouping, CallOrder, CallSum, Calls, Error as StoreError, KeyScope, ListCalls,
-    ListEntries, SumCalls,
+    ListEntries, SumCalls, list_all_entries,
 };
 use contexture::{Engine, EngineError, Owner};
 use serde::Deserialize;
@@ -139,17 +139,10 @@ async fn load_owner_ledger(
         *known = known.combined_with(&sum);
     };
     // All of them at once: there is one entry a day, and the total needs every day.
-    let mut list = ListEntries::in_scope(KeyScope::Owner, EARLIER_DAYS);
-    loop {
-        let page = engine.store().list_entries(owner, list.clone()).await?;
-        for (_, entry) in &page.entries {
-            let day = entry.key.strip_prefix(EARLIER_DAYS).unwrap_or_default();
-            add(day.to_owned(), parse_earlier_sum(&entry.value));
-        }
-        match page.next {
-            Some(next) => list.after = Some(next),
-            None => break,
-        }
+    let list = ListEntries::in_scope(KeyScope::Owner, EARLIER_DAYS);
+    for (_, entry) in list_all_entries(&**engine.store(), owner, list).await? {
+        let day = entry.key.strip_prefix(EARLIER_DAYS).unwrap_or_default();
+        add(day.to_owned(), parse_earlier_sum(&entry.value));
     }
     let by = vec![CallGrouping::Day];
     let sum = SumCalls {

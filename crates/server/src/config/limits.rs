@@ -39,13 +39,13 @@ pub struct LimitsConfig {
     /// Seconds until an answer begins. Default 60. Beyond: `timed_out`, status 503. Requests to
     /// providers have their own.
     pub request_seconds: u64,
-    /// Seconds that a client may take nothing of an answer. Default 120. Beyond: the connection is closed.
+    /// Seconds that sending an answer may stall because its client does not read. Default 120. Beyond: the connection is closed.
     pub send_seconds: u64,
     /// Seconds that running requests have at the end. Default 30. Then they are cut off.
     pub drain_seconds: u64,
     /// Connections at a time. Default 4,096. Where there are keys, an eighth of them is kept for clients that have shown one.
-    /// Beyond: the connection that has waited longest for its next request is closed; if all are busy, new ones wait. What a
-    /// client without a key asks for beyond the others' share is `overloaded`, status 503.
+    /// Beyond: the connection that has waited longest for its next request is closed; if all are busy, new ones wait. If
+    /// the connections for clients without a key are all busy, a further request without one is `overloaded`, status 503.
     pub connections: usize,
     /// Connections of one peer at a time: an address, or a /64 network of IPv6. Default 1,024; 0: no limit, for a reverse proxy
     /// in front. Beyond: its connection that has waited longest for its next request is closed; if all are busy, the new one.

@@ -111,9 +111,6 @@ impl From<ReadBodyError> for Problem {
     }
 }
 
-/// When a client that found no memory should come again.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
-
 impl From<MemoryError> for Problem {
     fn from(error: MemoryError) -> Self {
         let code = match error {
@@ -121,10 +118,6 @@ impl From<MemoryError> for Problem {
             MemoryError::OwnerFull { .. } => Code::TooManyRequests,
             MemoryError::Full { .. } => Code::Overloaded,
         };
-        let problem = Self::new(code, error.to_string());
-        match code {
-            Code::BodyTooLarge => problem,
-            _ => problem.with_retry_after(RETRY_AFTER),
-        }
+        Self::new(code, error.to_string())
     }
 }

@@ -5,7 +5,7 @@ use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use contexture::Owner;
 use serde::Serialize;
@@ -26,11 +26,14 @@ pub(crate) struct WriteAccess(pub(crate) Owner);
 /// A caller with the scope `admin`.
 pub(crate) struct AdminAccess;
 
+/// Returns who calls. Missing only if a route was added outside `authenticate`: refused, so that such a mistake opens nothing.
+pub(crate) fn find_principal(extensions: &Extensions) -> Result<&Principal, Problem> {
+    let principal = extensions.get();
+    principal.ok_or_else(|| Problem::new(Code::Unauthenticated, "nobody is known to call"))
+}
+
 fn authorize_caller(parts: &Parts, scope: AccessScope) -> Result<Owner, Problem> {
-    // Missing only if a route was added outside `authenticate`: refused, so that such a mistake opens nothing.
-    let principal = parts.extensions.get::<Principal>();
-    let principal =
-        principal.ok_or_else(|| Problem::new(Code::Unauthenticated, "nobody is known to call"))?;
+    let principal = find_principal(&parts.extensions)?;
     principal.require_scope(scope)?;
     Ok(principal.owner.clone())
 }

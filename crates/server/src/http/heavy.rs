@@ -1,20 +1,19 @@
 //! Heavy requests of the API and MCP: those that compute for long run on threads of their own, in turn by owner.
 //!
 //! A body is read first, on the runtime: a slow client must not hold a place of the pool, and its time is not the answer's.
-//! What reads a whole stored conversation is as long, and takes as much memory, as that is: a few run at once. Not here: the
-//! proxy, which decides for each step of a request (`proxy::forward`, `proxy::capture`).
+//! What reads a whole stored conversation takes as long, and as much memory, as that is large: only a few run at once. Not here:
+//! the proxy, which decides for each step of a request (`proxy::forward`, `proxy::capture`).
 
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use contexture::Owner;
 use contexture::ir::Cancel;
 use http_body_util::BodyExt as _;
 
-use crate::access::Principal;
 use crate::http::body::read_whole_body;
-use crate::problem::{Code, Problem};
+use crate::http::extractors::find_principal;
+use crate::problem::Problem;
 use crate::state::App;
 use crate::state::body_memory::{MemoryLease, estimate_work_bytes};
 use crate::state::work_pool::HEAVY_BYTES;
@@ -62,7 +61,7 @@ pub(crate) async fn read_body_first(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let owner = caller_of(&request)?;
+    let owner = find_principal(request.extensions())?.owner.clone();
     let (parts, body) = request.into_parts();
     let lease = app.body_memory().lease(&owner);
     let bytes = read_whole_body(body, lease, &app.config().server.limits).await?;
@@ -78,7 +77,7 @@ pub(crate) async fn run_heavy_requests(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let owner = caller_of(&request)?;
+    let owner = find_principal(request.extensions())?.owner.clone();
     let route = request.extensions().get::<MatchedPath>();
     let reads_all =
         route.is_some_and(|route| reads_all_that_is_stored(route.as_str(), request.uri().query()));
@@ -86,36 +85,28 @@ pub(crate) async fn run_heavy_requests(
         .extensions_mut()
         .remove()
         .unwrap_or(WholeBody(Bytes::new()));
-    if !reads_all && bytes.len() <= HEAVY_BYTES {
-        drop(bytes);
-        let cancel = Cancel::new();
-        let _called_off = cancel.cancel_on_drop();
-        request.extensions_mut().insert(cancel);
-        let response = next.run(request).await;
-        return lease_answer(app.body_memory().lease(&owner), response).await;
-    }
-    let work_bytes = estimate_work_bytes(&bytes);
-    drop(bytes);
+    let is_large = bytes.len() > HEAVY_BYTES;
     // Held until the answer begins: by then what was parsed of the body is gone.
     let mut work_memory = app.body_memory().lease(&owner);
-    work_memory.grow_to(work_bytes).await?;
+    if reads_all || is_large {
+        work_memory.grow_to(estimate_work_bytes(&bytes)).await?;
+    }
+    drop(bytes);
     let work = |cancel| {
         request.extensions_mut().insert(cancel);
         next.run(request)
     };
-    let response = match reads_all {
-        true => app.run_stored_work(&owner, work).await,
-        false => app.work_pool().run(&owner, work).await,
+    let response = if reads_all {
+        app.run_stored_work(&owner, work).await
+    } else if is_large {
+        app.work_pool().run(&owner, work).await
+    } else {
+        let cancel = Cancel::new();
+        let _called_off = cancel.cancel_on_drop();
+        work(cancel).await
     };
     drop(work_memory);
     lease_answer(app.body_memory().lease(&owner), response).await
-}
-
-fn caller_of(request: &Request) -> Result<Owner, Problem> {
-    let principal = request.extensions().get::<Principal>();
-    let principal =
-        principal.ok_or_else(|| Problem::new(Code::Unauthenticated, "nobody is known to call"))?;
-    Ok(principal.owner.clone())
 }
 
 /// Has a large answer hold its memory until it is sent, however slowly its client reads it. Answers that are made while they are

@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::header::CONNECTION;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::StatusCode;
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
@@ -32,11 +31,8 @@ pub(crate) async fn check_head_size(
     }
     let detail = format!("the head of the request has {bytes} bytes; `header_bytes` allows {most}");
     let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-    let mut response = Problem::custom("head_too_large", status, detail).into_response();
     // As for longer heads, which are not read to their end.
-    let close = HeaderValue::from_static("close");
-    response.headers_mut().insert(CONNECTION, close);
-    response
+    Problem::custom("head_too_large", status, detail).into_last_response()
 }
 
 /// Returns the length of a request's head, without blanks that a client may add. The listener's own limit is on what it

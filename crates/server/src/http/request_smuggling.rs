@@ -7,10 +7,10 @@
 //! An `upgrade` is not ambiguous: it is an offer, which is not taken and not forwarded.
 
 use axum::extract::Request;
-use axum::http::header::{CONNECTION, HOST, TRANSFER_ENCODING};
+use axum::http::header::{HOST, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, HeaderValue, Method, Version};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 
 use crate::problem::{Code, Problem};
 
@@ -19,11 +19,8 @@ pub(crate) async fn reject_ambiguous_framing(request: Request, next: Next) -> Re
     let Err(why) = check_framing(&request) else {
         return next.run(request).await;
     };
-    let mut response = Problem::new(Code::BadHeader, why).into_response();
     // Whatever else is in the connection's buffer may be the smuggled request.
-    let close = HeaderValue::from_static("close");
-    response.headers_mut().insert(CONNECTION, close);
-    response
+    Problem::new(Code::BadHeader, why).into_last_response()
 }
 
 fn check_framing(request: &Request) -> Result<(), &'static str> {

@@ -1,4 +1,4 @@
-//! The stream of a client's connection: how long it may take nothing, and whether it takes anything now.
+//! The stream of a client's connection: how long sending may stall, and whether it is stalled now.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,30 +11,31 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_io_timeout::TimeoutStream;
 
-/// A client's connection. It fails when the client takes nothing of an answer for too long.
+/// A client's connection. It fails when sending an answer stalls for too long, because the client does not read.
 pub(super) struct ClientStream {
     stream: Pin<Box<TimeoutStream<TcpStream>>>,
-    takes_nothing: Arc<AtomicBool>,
+    is_stalled: Arc<AtomicBool>,
 }
 
 impl ClientStream {
-    /// A connection whose client may take nothing for so long.
+    /// A connection on which sending may stall for at most `longest`.
     pub(super) fn new(stream: TcpStream, longest: Duration) -> Self {
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(longest));
         Self {
             stream: Box::pin(stream),
-            takes_nothing: Arc::default(),
+            is_stalled: Arc::default(),
         }
     }
 
-    /// Returns whether the client leaves what is sent to it unread, now and whenever it is asked.
-    pub(super) fn takes_nothing(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.takes_nothing)
+    /// Returns a flag that says whether sending is stalled, whenever it is looked at.
+    pub(super) fn is_stalled(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_stalled)
     }
 
-    fn note<T>(&self, written: Poll<T>) -> Poll<T> {
-        self.takes_nothing
+    fn note_stall<T>(&self, written: Poll<T>) -> Poll<T> {
+        // Relaxed suffices: whoever decides by it may see it a little later.
+        self.is_stalled
             .store(written.is_pending(), Ordering::Relaxed);
         written
     }
@@ -57,7 +58,7 @@ impl AsyncWrite for ClientStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = self.stream.as_mut().poll_write(context, bytes);
-        self.note(written)
+        self.note_stall(written)
     }
 
     fn poll_write_vectored(
@@ -66,7 +67,7 @@ impl AsyncWrite for ClientStream {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = self.stream.as_mut().poll_write_vectored(context, slices);
-        self.note(written)
+        self.note_stall(written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -92,8 +92,9 @@ struct Open {
     running: usize,
     waiting: Option<Waiting>,
     close: CancellationToken,
-    /// Whether the client leaves what is sent to it unread: such a connection is not soon closed.
-    takes_nothing: Arc<AtomicBool>,
+    /// Whether the client leaves what is sent to it unread: told to close, such a connection stays open until its time to send is
+    /// over.
+    is_stalled: Arc<AtomicBool>,
 }
 
 impl Connections {
@@ -121,12 +122,12 @@ impl Connections {
         }
     }
 
-    /// Adds a connection that was accepted; `token` is cancelled when it is to be closed, and `takes_nothing` says whether its
+    /// Adds a connection that was accepted; `token` is cancelled when it is to be closed, and `is_stalled` says whether its
     /// client leaves what is sent to it unread. Returns `None` if its peer has too many that are all busy.
     pub(super) fn add(
         self: &Arc<Self>,
         peer: IpAddr,
-        (token, takes_nothing): (CancellationToken, Arc<AtomicBool>),
+        (token, is_stalled): (CancellationToken, Arc<AtomicBool>),
     ) -> Option<Arc<Connection>> {
         let peer = network_of(peer);
         let mut table = self.lock();
@@ -142,7 +143,7 @@ impl Connections {
         if table.open.len() - table.keyed >= self.limits.without_key {
             table.close_longest_waiting_without_key();
         }
-        let id = table.add(peer, token, takes_nothing);
+        let id = table.add(peer, token, is_stalled);
         Some(Arc::new(Connection {
             id,
             all: self.clone(),
@@ -177,8 +178,8 @@ impl Connection {
         self.all.lock().set_has_key(self.id);
     }
 
-    /// Returns whether there are more connections of clients without a key than their share, so that this one, if it has shown
-    /// none, takes room that is kept for others.
+    /// Returns whether this connection has shown no key and there are more such connections than their share: it takes room that
+    /// is kept for clients with keys.
     pub(super) fn is_beyond_share(&self) -> bool {
         let table = self.all.lock();
         let share = self.all.limits.without_key;
@@ -188,8 +189,7 @@ impl Connection {
         }
         // Those that are being closed for others have left, but for a moment.
         let stays = |open: &&Open| {
-            let is_leaving =
-                open.close.is_cancelled() && !open.takes_nothing.load(Ordering::Relaxed);
+            let is_leaving = open.close.is_cancelled() && !open.is_stalled.load(Ordering::Relaxed);
             !open.has_key && !is_leaving
         };
         table.open.values().filter(stays).count() > share
@@ -216,12 +216,7 @@ impl Drop for RunningRequest {
 }
 
 impl Table {
-    fn add(
-        &mut self,
-        peer: IpAddr,
-        close: CancellationToken,
-        takes_nothing: Arc<AtomicBool>,
-    ) -> u64 {
+    fn add(&mut self, peer: IpAddr, close: CancellationToken, is_stalled: Arc<AtomicBool>) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
         let open = Open {
@@ -230,7 +225,7 @@ impl Table {
             running: 0,
             waiting: None,
             close,
-            takes_nothing,
+            is_stalled,
         };
         self.open.insert(id, open);
         self.peers.entry(peer).or_default().open += 1;

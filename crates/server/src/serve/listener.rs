@@ -13,9 +13,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::HeaderValue;
-use axum::http::header::CONNECTION;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
@@ -181,7 +179,7 @@ struct HttpService {
     draining: CancellationToken,
     /// How long the first request's head may take.
     header_timeout: Duration,
-    /// How long a client may take nothing of an answer.
+    /// How long sending an answer may stall.
     send_timeout: Duration,
 }
 
@@ -204,7 +202,7 @@ impl HttpService {
                     let _ = stream.set_nodelay(true);
                     let close = self.draining.child_token();
                     let stream = ClientStream::new(stream, self.send_timeout);
-                    let added = (close.clone(), stream.takes_nothing());
+                    let added = (close.clone(), stream.is_stalled());
                     // Without an answer: it would take the room that there is not.
                     let Some(connection) = self.connections.add(peer.ip(), added) else {
                         tracing::debug!(%peer, "a peer has too many connections that are busy");
@@ -286,11 +284,8 @@ impl HttpService {
 /// What a client without a key is answered where the room that is left is kept for others: so little that it is sent at once, and
 /// then the connection ends.
 fn refuse_stranger() -> Response {
-    let detail = "clients without a key have all the connections that there are for them";
-    let mut response = Problem::new(Code::Overloaded, detail).into_response();
-    let close = HeaderValue::from_static("close");
-    response.headers_mut().insert(CONNECTION, close);
-    response
+    let detail = "all connections for clients without a key are in use";
+    Problem::new(Code::Overloaded, detail).into_last_response()
 }
 
 /// The body of an answer, with the request that runs until it is sent.

@@ -95,7 +95,7 @@ pub(super) async fn show_metrics(
 /// Sets the figures that are counted elsewhere: what reads of the store waited for, and what reads whole conversations.
 fn set_load_figures(app: &App) {
     let load = app.engine().store().read_load();
-    metrics::counter!("contexture_store_reads_waited_total").absolute(load.point_waits);
+    metrics::counter!("contexture_store_lookups_waited_total").absolute(load.point_waits);
     metrics::counter!("contexture_store_paths_waited_total").absolute(load.path_waits);
     metrics::counter!("contexture_store_scans_waited_total").absolute(load.scan_waits);
     metrics::counter!("contexture_store_interrupted_total").absolute(load.interrupted);

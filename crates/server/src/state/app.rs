@@ -196,7 +196,7 @@ impl App {
         self.work_pool().run(owner, work).await
     }
 
-    /// Returns the threads that store small requests beside their way.
+    /// Returns the threads that store small requests whose clients do not wait for that.
     pub(crate) fn capture_pool(&self) -> &WorkPool {
         &self.inner.capture_pool
     }

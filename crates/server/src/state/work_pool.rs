@@ -1,4 +1,5 @@
-//! Heavy work: what parses, redacts, compiles or rewrites large bodies, on threads of its own and in turn by owner.
+//! Heavy work: what parses, redacts, compiles or rewrites large bodies, or reads whole stored conversations, on threads of its own
+//! and in turn by owner.
 //!
 //! The threads that accept connections, read from the store and pass answers on never do such work, so that no request
 //! waits for another's computing. The work is a future; these threads poll it, and while it waits for the store or for
@@ -19,7 +20,7 @@ use tracing::Instrument as _;
 /// Bytes of a body from which reading it is heavy work. Smaller ones take less time than handing them over saves.
 pub(crate) const HEAVY_BYTES: usize = 64 << 10;
 
-/// Threads for work that what is passed on never waits behind.
+/// Threads for work behind which passing requests and answers on never waits.
 #[derive(Debug)]
 pub(crate) struct WorkPool {
     /// What its threads are called.
@@ -42,14 +43,20 @@ enum Priority {
 impl WorkPool {
     /// Creates the pool for large requests: a thread less than there are processors, but at least two.
     pub(crate) fn for_large_requests() -> Self {
-        let threads = count_processors().saturating_sub(1).max(2);
-        Self::new("contexture-work", threads, Priority::BehindOthers)
+        Self::new(
+            "contexture-work",
+            background_threads(),
+            Priority::BehindOthers,
+        )
     }
 
     /// Creates the pool that stores small requests, with as many threads.
     pub(crate) fn for_captures() -> Self {
-        let threads = count_processors().saturating_sub(1).max(2);
-        Self::new("contexture-capture", threads, Priority::BehindOthers)
+        Self::new(
+            "contexture-capture",
+            background_threads(),
+            Priority::BehindOthers,
+        )
     }
 
     /// Creates the pool that rewrites small requests, whose clients wait. One thread more than there are processors: one owner
@@ -134,6 +141,11 @@ pub(crate) fn permits_for_stored_work() -> FairPermits {
         total: 2 * per_owner,
         per_owner,
     })
+}
+
+/// Returns how many threads a pool has that yields to what clients wait for.
+fn background_threads() -> usize {
+    count_processors().saturating_sub(1).max(2)
 }
 
 fn count_processors() -> usize {

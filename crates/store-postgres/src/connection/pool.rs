@@ -51,6 +51,8 @@ pub(crate) enum Access {
 pub(crate) struct ConnectionPool {
     pool: Pool,
     turns: Turns,
+    /// How long a call waits for its permit and a connection together.
+    wait: Duration,
     address: Arc<PathBuf>,
     begin_read: String,
     begin_write: String,
@@ -61,7 +63,7 @@ pub(crate) struct ConnectionPool {
 
 /// Permits of each kind of access: what one kind, or one owner, does at once leaves connections to the others.
 ///
-/// There are more permits than connections, which those who have one share.
+/// The lanes together have more permits than there are connections: whoever has a permit may still wait for a connection.
 struct Lanes {
     reads: FairPermits,
     paths: FairPermits,
@@ -142,7 +144,8 @@ impl ConnectionPool {
         let ms = |time: Duration| time.as_millis().clamp(1, 2_147_483_647);
         Ok(Self {
             pool,
-            turns: Turns::new(connections, options.wait),
+            turns: Turns::new(connections),
+            wait: options.wait,
             address: Arc::new(address.shown),
             tls,
             lanes: Lanes::new(connections, options),
@@ -171,14 +174,13 @@ impl ConnectionPool {
     }
 
     /// Takes a connection from the pool or opens one; [`Error::Busy`] if that takes too long, or if the server gives none.
-    /// First it waits for a permit of its kind of access, for `owner` if it works for one.
+    /// Waits first for a permit of this kind of access, which counts for `owner` if the work is for one.
     pub(crate) async fn get_client(
         &self,
         access: Access,
         owner: Option<&Owner>,
     ) -> Result<LentClient, Error> {
-        // One time limit for both: a caller does not wait twice.
-        let give_up = Instant::now() + self.turns.longest_wait();
+        let give_up = Instant::now() + self.wait;
         let all_in_use = || busy_error("all connections are in use");
         let permit = self.permits(access).acquire_permit(owner);
         let permit = timeout_at(give_up, permit).await;

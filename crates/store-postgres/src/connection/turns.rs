@@ -49,7 +49,6 @@ impl Deref for LentClient {
 pub(super) struct Turns {
     free: Arc<Semaphore>,
     total: usize,
-    wait: Duration,
     refused: Mutex<Refused>,
 }
 
@@ -61,22 +60,16 @@ struct Refused {
 }
 
 impl Turns {
-    /// Turns for this many connections; a call waits at most `wait` for one.
-    pub(super) fn new(total: usize, wait: Duration) -> Self {
+    /// Turns for this many connections.
+    pub(super) fn new(total: usize) -> Self {
         Self {
             free: Arc::new(Semaphore::new(total)),
             total,
-            wait,
             refused: Mutex::new(Refused {
                 turns: 0,
                 last: Instant::now(),
             }),
         }
-    }
-
-    /// Returns how long a call waits, before it is told that all connections are in use.
-    pub(super) const fn longest_wait(&self) -> Duration {
-        self.wait
     }
 
     /// Waits for a turn until `give_up`; `None` if there is none by then.

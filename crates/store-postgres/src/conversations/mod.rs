@@ -202,18 +202,8 @@ pub(crate) async fn list_conversations(
         proposed: proposed.as_deref(),
         stop: stop.as_ref(),
     };
-    let mut found = collect_listed(tx, owner, list, &range, limit).await?;
-    let is_full = found.len() > limit;
-    // The extra rows only showed that there is a next page.
-    found.truncate(limit);
-    Ok(ConversationPage {
-        complete: is_full || stop.is_none(),
-        next: match is_full {
-            true => ConversationCursor::after_last(&found),
-            false => stop,
-        },
-        conversations: found,
-    })
+    let found = collect_listed(tx, owner, list, &range, limit).await?;
+    Ok(ConversationPage::new(found, limit, stop))
 }
 
 /// Reads pages of rows until more than `limit` satisfy the list, or all are read.

@@ -214,12 +214,8 @@ pub(crate) async fn load_progress(
             id.map(ConversationId::as_str),
             resource.map(|name| Bytea::Text(name.into()))
         ];
-        let rows = tx.query_rows(sql, params).await?;
-        let count = rows
-            .first()
-            .map(|row| get_column::<i64>(row, 0))
-            .transpose()?;
-        Ok(count.unwrap_or(0).unsigned_abs())
+        let row = tx.query_row(sql, params).await?;
+        row.map_or(Ok(0), |row| Ok(get_column::<i64>(&row, 0)?.unsigned_abs()))
     };
     // Nearly always none, which an index of those that are behind says at once; the others need not be counted then.
     let behind = count(COUNT_UNINDEXED).await?;

@@ -15,11 +15,12 @@ use contexture_store::{
 };
 
 use crate::append;
+use crate::background::BackgroundTask;
 use crate::connection::address::DatabaseAddress;
 use crate::connection::pool::{Access, ConnectionPool};
 use crate::conversations;
 use crate::key_values;
-use crate::maintenance::deletion_task::{self, DeletionTask};
+use crate::maintenance::deletion_task;
 use crate::maintenance::{deletion, redaction};
 use crate::options::PostgresOptions;
 use crate::refs;
@@ -27,7 +28,7 @@ use crate::refs::branch;
 use crate::rows::{blob, event, node_row, response};
 use crate::schema;
 use crate::search::index;
-use crate::search::index_task::IndexTask;
+use crate::search::index_task;
 
 mod calls;
 mod maintenance;
@@ -43,8 +44,8 @@ pub struct PostgresStore {
     pub(crate) server: Arc<ConnectionPool>,
     pub(crate) limits: Limits,
     pub(crate) signals: StreamSignals,
-    deletions: DeletionTask,
-    index_task: IndexTask,
+    deletions: BackgroundTask,
+    pub(crate) indexing: BackgroundTask,
 }
 
 impl PostgresStore {
@@ -88,12 +89,16 @@ impl PostgresStore {
         // none may change it under another.
         schema::check_schema_version(&server).await?;
         // Started asleep; without pending deletions it takes no connection.
-        let deletions = DeletionTask::start(Arc::clone(&server));
+        let deletions = BackgroundTask::start(Arc::clone(&server), |server| {
+            Box::pin(deletion_task::finish_deletions(server))
+        });
         if deletion_task::find_pending(&server).await?.is_some() {
             deletions.wake();
         }
         Ok(Self {
-            index_task: IndexTask::start(Arc::clone(&server)),
+            indexing: BackgroundTask::start(Arc::clone(&server), |server| {
+                Box::pin(index_task::index_texts(server))
+            }),
             server,
             limits: options.limits,
             signals: StreamSignals::default(),

@@ -18,8 +18,8 @@ impl PostgresStore {
     /// Indexes the texts of conversations that were written before texts could be searched, or with
     /// other terms; does nothing if there are none.
     ///
-    /// A search that finds such conversations starts the same behind the requests, and does not wait for it. It runs in steps of some
-    /// milliseconds beside other calls, and continues after an interruption.
+    /// A search that meets such conversations starts this in the background and does not wait for it. It runs in steps of
+    /// some milliseconds beside other calls, and continues after an interruption.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl Search for PostgresStore {
             })
             .await?;
         if page.indexing.is_some() {
-            self.index_task.wake();
+            self.indexing.wake();
         }
         Ok(page)
     }

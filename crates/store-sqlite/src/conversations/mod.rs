@@ -128,7 +128,6 @@ pub(crate) fn list_conversations(
     let bound = proposed.iter().flat_map(|query| &query.bound);
     let mut rows = statement.query(params_from_iter(bound.chain(&condition.bound)))?;
     let mut conversations = Vec::new();
-    let (mut next, mut complete) = (stop, None);
     while let Some(row) = rows.next()? {
         if let Some(text) = &list.title {
             let title: Option<String> = row.get(1)?;
@@ -137,23 +136,17 @@ pub(crate) fn list_conversations(
                 continue;
             }
         }
+        conversations.push(decode_record(owner, row)?);
         // One extra row shows that there is a next page, without counting.
-        if conversations.len() == limit {
-            next = ConversationCursor::after_last(&conversations);
-            complete = Some(true);
+        if conversations.len() > limit {
             break;
         }
-        conversations.push(decode_record(owner, row)?);
     }
-    Ok(ConversationPage {
-        conversations,
-        complete: complete.unwrap_or(next.is_none()),
-        next,
-    })
+    Ok(ConversationPage::new(conversations, limit, stop))
 }
 
-/// Returns the last conversation that a page looks at whose conditions no index knows; `None` if there are not so many. The
-/// index by time has all that it needs.
+/// Returns the last conversation that one page looks at when no index narrows the conditions; `None` if the list ends before
+/// that. Only the index by time is read.
 fn find_scan_end(
     conn: &Connection,
     owner: &Owner,

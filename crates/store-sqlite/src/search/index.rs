@@ -1,7 +1,8 @@
 //! The full-text index: its progress, and the bounded steps that bring it up to date.
 //!
 //! The index is derived from the nodes. `search_state` records the progress: nodes up to
-//! `indexed_to` are indexed, and of the others those that were stored since. Triggers remove the terms of removed nodes (see the migration).
+//! `indexed_to` are indexed, and so are later ones that were stored since the index was last emptied.
+//! Triggers remove the terms of removed nodes (see the migration).
 //! Removed terms stay in the index's pages until those are merged; `purge` records that this is
 //! due.
 //!

@@ -11,7 +11,7 @@ use std::ops::{ControlFlow, RangeInclusive};
 
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::rules::Ranking;
-use contexture_store::{IndexProgress, Limits, SearchPage, SearchRequest};
+use contexture_store::{IndexProgress, Limits, SearchCoverage, SearchPage, SearchRequest};
 use rusqlite::{Connection, params};
 
 use crate::error::{RowError, corrupt_error};
@@ -39,9 +39,9 @@ const VISITED_MATCHES: usize = 200_000;
 pub(crate) const IN_RANGE: &str =
     "SELECT rowid FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC";
 
-/// Rowids of all owners that match an expression, with the id of the conversation if it is of an owner, of one resource
-/// or of all. The join computes the conversation's number from the rowid as `fts_rowid` does. Others are not left out: they
-/// cost as much and are counted.
+/// Rowids of all matches of an expression, each with the id and resource of its conversation if that is the owner's (and of
+/// the resource, if one is asked for), else nulls. Matches of other owners are returned too: they cost as much, and are
+/// counted. The join computes the conversation's number from the rowid as `fts_rowid` does.
 pub(crate) const OF_OWNER: &str = "SELECT search.rowid, c.id, c.resource FROM search \
      LEFT JOIN conversations c \
      ON c.no = iif(search.rowid < 1 << 41, search.rowid >> 10, (search.rowid - (1 << 41)) >> 32) \
@@ -69,14 +69,6 @@ impl SearchedConversation {
         let id = ConversationId::new(id).map_err(|error| corrupt_error(error.to_string()))?;
         Ok(Self { id, resource })
     }
-}
-
-/// Whether all matches of an area were visited, unless the visitor broke off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum VisitExtent {
-    Whole,
-    /// Others were left out, because too many of other owners are among them.
-    Newest,
 }
 
 /// Conversations or path to search in, determined before anything is read.
@@ -230,18 +222,19 @@ impl SearchArea {
     }
 
     /// Visits the nodes of a proposal with their conversations, in the order of [`FoundNode`], until
-    /// `visit` breaks.
+    /// `visit` breaks. Returns [`SearchCoverage::Newest`] if older matches were left out because too many of other owners came
+    /// first.
     fn for_each_match(
         &self,
         conn: &Connection,
         proposal: &IndexProposal,
         mut visit: impl FnMut(&SearchedConversation, FoundNode) -> Result<ControlFlow<()>, RowError>,
-    ) -> Result<VisitExtent, RowError> {
+    ) -> Result<SearchCoverage, RowError> {
         let expression = match proposal {
-            IndexProposal::Nothing => return Ok(VisitExtent::Whole),
+            IndexProposal::Nothing => return Ok(SearchCoverage::Whole),
             IndexProposal::AllNodes => {
                 self.for_each_node(conn, visit)?;
-                return Ok(VisitExtent::Whole);
+                return Ok(SearchCoverage::Whole);
             }
             IndexProposal::Matches(expression) => expression,
         };
@@ -254,7 +247,7 @@ impl SearchArea {
                 let mut visit =
                     |node| visit_in_area(conversations, path.as_deref(), node, &mut visit);
                 for_each_match_in_ranges(conn, expression, ranges, &mut visit)?;
-                Ok(VisitExtent::Whole)
+                Ok(SearchCoverage::Whole)
             }
             Self::Many {
                 owner,
@@ -268,7 +261,7 @@ impl SearchArea {
                     visited += 1;
                     // Others' matches cost as much as one's own, so they count too.
                     if visited > *most_visited {
-                        return Ok(VisitExtent::Newest);
+                        return Ok(SearchCoverage::Newest);
                     }
                     let Some(id) = row.get(1)? else {
                         continue;
@@ -279,7 +272,7 @@ impl SearchArea {
                         break;
                     }
                 }
-                Ok(VisitExtent::Whole)
+                Ok(SearchCoverage::Whole)
             }
         }
     }
@@ -339,7 +332,9 @@ fn visit_in_area(
 ) -> Result<ControlFlow<()>, RowError> {
     let key = node.key();
     match conversations.get(&conversation_number(key)) {
-        Some(id) if path.is_none_or(|path| contains_row(path, key)) => visit(id, node),
+        Some(conversation) if path.is_none_or(|path| contains_row(path, key)) => {
+            visit(conversation, node)
+        }
         _ => Ok(ControlFlow::Continue(())),
     }
 }
@@ -409,7 +404,7 @@ pub(crate) fn search_nodes(
     ranking.set_counts(&counts);
     // A phrase that seems to have no nodes selects none, so this is said here.
     if counted.iter().any(|one| one.is_cut) {
-        ranking.leave_out_older();
+        ranking.note_older_left_out();
     }
     let kept = match ranking.selecting_phrases() {
         Some(phrases) => Proposals::merge(&counted, &phrases),
@@ -436,8 +431,8 @@ pub(crate) fn search_nodes(
             name.or_insert_with(|| conversation.clone());
             reader.offer(&mut ranking, conversation, key)
         })?;
-        if extent == VisitExtent::Newest {
-            ranking.leave_out_older();
+        if extent == SearchCoverage::Newest {
+            ranking.note_older_left_out();
         }
     }
     finish(&mut reader, ranking, &names)
@@ -477,7 +472,7 @@ fn newest_matches(
             false => ControlFlow::Break(()),
         })
     })?;
-    found.is_cut = extent == VisitExtent::Newest;
+    found.is_cut = extent == SearchCoverage::Newest;
     found.is_whole = found.nodes.len() < limit && !found.is_cut;
     Ok(found)
 }
@@ -494,7 +489,7 @@ fn contains_row(path: &[Stretch], id: i64) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use contexture_store::{SearchCoverage, SearchScope, Store};
+    use contexture_store::{SearchScope, Store};
     use contexture_store_testkit::Chat;
 
     use super::*;

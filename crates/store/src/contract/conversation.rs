@@ -187,3 +187,26 @@ pub struct ConversationPage {
     /// then; `next` goes on where it stopped.
     pub complete: bool,
 }
+
+impl ConversationPage {
+    /// Builds a page of at most `limit` of the conversations that were found; one more shows that another page follows. `stop`
+    /// is the last conversation that was looked at, if others follow it that were not.
+    #[must_use]
+    pub fn new(
+        mut conversations: Vec<Conversation>,
+        limit: usize,
+        stop: Option<ConversationCursor>,
+    ) -> Self {
+        let is_full = conversations.len() > limit;
+        conversations.truncate(limit);
+        Self {
+            // Whoever has a full page need not know that the search for it would have stopped.
+            complete: is_full || stop.is_none(),
+            next: match is_full {
+                true => ConversationCursor::after_last(&conversations),
+                false => stop,
+            },
+            conversations,
+        }
+    }
+}

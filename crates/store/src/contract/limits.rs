@@ -1,8 +1,9 @@
 //! Limits: how much one call may carry before it is refused.
 //!
 //! Exceeding a limit is [`Error::Limit`](crate::Error::Limit), which names it; nothing is truncated
-//! silently. Limits of an answer end a page, and the page says so. The defaults bound how long one call can occupy the writer. Split a longer import into
-//! several appends; with group commit that costs little more than one.
+//! silently. Limits on an answer ([`Limits::page_bytes`], [`Limits::list_scan`]) refuse nothing: they
+//! end a page, and the page says so. The defaults bound how long one call can occupy the writer.
+//! Split a longer import into several appends; with group commit that costs little more than one.
 
 use crate::contract::{SearchLimits, StreamLimits};
 

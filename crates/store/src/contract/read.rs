@@ -71,7 +71,7 @@ impl ReadRequest {
 }
 
 /// A page of the nodes of a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathPage {
     /// Node that the path ends at; `None` on an empty branch. Ask for the next page by this node,
     /// whose path never changes.

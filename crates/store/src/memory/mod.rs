@@ -261,16 +261,7 @@ impl Store for MemoryStore {
             stop = ConversationCursor::after_last(&all);
         }
         all.retain(|one| rules::is_listed_by(&list, one));
-        let is_full = all.len() > limit;
-        all.truncate(limit);
-        Ok(ConversationPage {
-            complete: is_full || stop.is_none(),
-            next: match is_full {
-                true => ConversationCursor::after_last(&all),
-                false => stop,
-            },
-            conversations: all,
-        })
+        Ok(ConversationPage::new(all, limit, stop))
     }
 
     async fn update_conversation(

@@ -32,7 +32,7 @@ pub use calls::{CallRetention, CallsFinding, VerifiedCalls, sweep_calls, verify_
 pub use divergence::{Divergence, find_divergence};
 pub use graph::{Graph, GraphNode, load_graph};
 pub use list_all::{list_all, list_all_entries};
-pub use path_pages::{PathPages, read_all_pages};
+pub use path_pages::{PathPages, find_last_response, read_all_pages};
 pub use redaction_closure::compute_redaction_closure;
 pub use retention::{
     ExpiredConversation, ExpiryReason, RetentionPlan, RetentionRule, delete_expired, plan_retention,

@@ -1,6 +1,6 @@
 //! Reads a part of a path in as many pages as it takes.
 
-use contexture_ir::{ConversationId, Owner};
+use contexture_ir::{ConversationId, Owner, ResponseId};
 use futures_util::future::{BoxFuture, FutureExt, poll_immediate, ready};
 
 use crate::contract::{Error, PathEnd, PathPage, ReadRequest, Span, Store};
@@ -54,7 +54,7 @@ impl<'a> PathPages<'a> {
             Span::Whole | Span::Last(_) | Span::From(_) | Span::SinceCompaction => None,
         };
         let wanted = request.limit;
-        request.limit = Some(wanted.map_or(Self::NODES, |wanted| wanted.min(Self::NODES)));
+        request.limit = Some(wanted.unwrap_or(Self::NODES).min(Self::NODES));
         Self {
             store,
             owner,
@@ -88,10 +88,7 @@ impl<'a> PathPages<'a> {
             let request = ReadRequest {
                 at: PathEnd::Node(head),
                 span: Span::Between(next, self.last.unwrap_or(page.depth)),
-                limit: Some(
-                    self.wanted
-                        .map_or(Self::NODES, |wanted| wanted.min(Self::NODES)),
-                ),
+                limit: Some(self.wanted.unwrap_or(Self::NODES).min(Self::NODES)),
             };
             let mut reading = self.store.read_path(self.owner, self.id, request);
             // Polled once, the store begins to read.
@@ -119,19 +116,38 @@ pub async fn read_all_pages(
 ) -> Result<PathPage, Error> {
     let mut pages = PathPages::new(store, owner, id, request);
     // Boxed: it is awaited deep within runs of agents, whose futures hold it.
-    let all = Box::pin(async move {
-        let mut all: Option<PathPage> = None;
-        while let Some(page) = pages.next().await? {
-            match &mut all {
-                None => all = Some(page),
-                Some(all) => {
-                    all.nodes.extend(page.nodes);
-                    all.next = page.next;
-                }
-            }
+    Box::pin(async move {
+        let mut all = PathPage::default();
+        while let Some(mut page) = pages.next().await? {
+            all.nodes.append(&mut page.nodes);
+            all = PathPage {
+                nodes: all.nodes,
+                ..page
+            };
         }
-        Ok::<_, Error>(all)
-    });
-    let all = all.await?;
-    all.ok_or_else(|| Error::invalid_argument("path", "it has no page"))
+        Ok(all)
+    })
+    .await
+}
+
+/// Returns the newest answer in the part of a path that a request asks for. At most one page is in memory.
+///
+/// # Errors
+/// The store's.
+pub async fn find_last_response(
+    store: &dyn Store,
+    owner: &Owner,
+    id: &ConversationId,
+    request: ReadRequest,
+) -> Result<Option<ResponseId>, Error> {
+    let (mut pages, mut newest) = (PathPages::new(store, owner, id, request), None);
+    while let Some(page) = pages.next().await? {
+        newest = page
+            .nodes
+            .iter()
+            .rev()
+            .find_map(|node| node.response)
+            .or(newest);
+    }
+    Ok(newest)
 }

@@ -2,7 +2,7 @@
 
 use contexture::compile::{CacheUsage, CallBand, Rates, Report};
 use contexture::ir::{CallId, Cancel, NodeId, Owner, Raw};
-use contexture::store::{CallFilter, ListCalls, PathEnd, PathPages, ReadRequest};
+use contexture::store::{CallFilter, ListCalls, PathEnd, ReadRequest, find_last_response};
 use contexture::wire::replace_history;
 use contexture::{Conversation, Engine, EngineError, Format};
 
@@ -164,16 +164,8 @@ async fn find_last_request(
 ) -> Result<Option<LastRequest>, OperationError> {
     let engine = chat.engine();
     let request = ReadRequest::last_nodes(end, NEWEST_ITEMS);
-    let mut pages = PathPages::new(&**engine.store(), chat.owner(), chat.id(), request);
-    let mut response = None;
-    while let Some(page) = pages.next().await.map_err(EngineError::from)? {
-        response = page
-            .nodes
-            .iter()
-            .rev()
-            .find_map(|node| node.response)
-            .or(response);
-    }
+    let response = find_last_response(&**engine.store(), chat.owner(), chat.id(), request);
+    let response = response.await.map_err(EngineError::from)?;
     let (Some(response), Some(calls)) = (response, engine.store().calls()) else {
         return Ok(None);
     };

@@ -60,9 +60,9 @@ pub(crate) async fn capture_answer(
     let CapturedText { text, damaged } = match is_event_stream(format, headers) {
         true => accumulate_stream(format, pieces, publish).await?,
         false => {
-            let (body, is_heavy) = read_body(pieces).await?;
-            let parse = move || complete_body(format, body);
-            run_if_heavy((app, owner), is_heavy, parse).await?
+            let body = read_body(pieces).await?;
+            let length = body.len();
+            run_if_heavy((app, owner), length, move || complete_body(format, body)).await?
         }
     };
     let text = match (ended.get(), text) {
@@ -79,9 +79,9 @@ pub(crate) async fn capture_answer(
         (_, None) => return Ok(None),
         (_, Some(text)) => text,
     };
-    let is_heavy = text.len() > HEAVY_BYTES;
+    let length = text.len();
     let parse = move || parse_answer(format, &text);
-    let mut answer = run_if_heavy((app, owner), is_heavy, parse).await?;
+    let mut answer = run_if_heavy((app, owner), length, parse).await?;
     if let Some(answer) = answer.as_mut().filter(|_| !damaged.is_empty()) {
         mark_damaged(answer, &damaged);
         call.set_damaged();
@@ -89,17 +89,17 @@ pub(crate) async fn capture_answer(
     }
     Ok(answer.map(|transcript| ParsedAnswer {
         transcript,
-        is_heavy,
+        is_heavy: length > HEAVY_BYTES,
     }))
 }
 
-/// Runs what is heavy where heavy work is done, and all else in place.
+/// Runs work on so many bytes: where heavy work is done if they are many, else in place.
 async fn run_if_heavy<T: Send + 'static>(
     (app, owner): (&App, &Owner),
-    is_heavy: bool,
+    length: usize,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> T {
-    match is_heavy {
+    match length > HEAVY_BYTES {
         true => app.work_pool().run(owner, |_| async { work() }).await,
         false => work(),
     }
@@ -167,8 +167,8 @@ async fn accumulate_stream(
     })
 }
 
-/// Reads the body of an answer that is one document, and returns whether reading it further is heavy work.
-async fn read_body(mut pieces: BodyStream) -> Result<(Vec<u8>, bool), ProxyFailure> {
+/// Reads the body of an answer that is one document.
+async fn read_body(mut pieces: BodyStream) -> Result<Vec<u8>, ProxyFailure> {
     let mut body = Vec::new();
     while let Some(Ok(piece)) = pieces.next().await {
         if body.len().saturating_add(piece.len()) > MAX_ANSWER_BYTES {
@@ -177,8 +177,7 @@ async fn read_body(mut pieces: BodyStream) -> Result<(Vec<u8>, bool), ProxyFailu
         }
         body.extend_from_slice(&piece);
     }
-    let is_heavy = body.len() > HEAVY_BYTES;
-    Ok((body, is_heavy))
+    Ok(body)
 }
 
 fn complete_body(format: Format, body: Vec<u8>) -> Result<CapturedText, ProxyFailure> {

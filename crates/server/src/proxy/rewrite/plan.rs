@@ -3,11 +3,10 @@
 //! It is sent only where it is another request, fits, and costs less, is the only one that fits, or has something to say
 //! that the client's has not. Not here: what is shown of a history (`contexture-compile`), which policy (`route::policy`).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use std::sync::Arc;
-
 use contexture::compile::{
     BudgetCount, CacheUsage, CalibratedRange, CallBand, Clear, CompileError, Compiled,
     Contribution, CountedRequest, HistoryPolicy, MarkerPolicy, Outline, Report, RetryBudget,
@@ -137,6 +136,7 @@ pub(crate) struct RewritePlan {
     policy: PolicyConfig,
     format: Format,
     model: String,
+    /// Shared: the work of each round owns a clone of the plan.
     request: Arc<ParsedRequest>,
     changes: RequestChanges,
     /// What the policy says itself: state and guardrails.

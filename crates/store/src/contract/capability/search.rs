@@ -25,8 +25,8 @@ pub trait Search: Send + Sync {
     /// [`rules::searchable_text`](crate::rules::searchable_text) returns is searched, up to
     /// [`rules::MAX_SEARCHED_BYTES`](crate::rules::MAX_SEARCHED_BYTES). Redacted nodes are not found.
     ///
-    /// A search does not wait for an index that is made again, as after an upgrade: it says how far that is
-    /// ([`SearchPage::indexing`]), and the index is made behind it. What is appended meanwhile is found at once.
+    /// A search does not wait while the index is rebuilt, as after an upgrade: it reports the progress
+    /// ([`SearchPage::indexing`]), and the index is rebuilt in the background. What is appended meanwhile is found at once.
     ///
     /// The cost is bounded in nodes ([`SearchLimits`]), not in time, so the answer depends only on
     /// what is stored: an index is asked for prefixes of three letters or more, and only for two of
@@ -150,8 +150,8 @@ pub struct SearchPage {
     pub next: Option<SearchCursor>,
     /// Whether all possible hits were examined.
     pub coverage: SearchCoverage,
-    /// How far the index of texts is, while it is made again and some conversations in scope are not whole in it: of these
-    /// only what was stored since is found. `None` if all are whole.
+    /// Progress of the index of texts while it is rebuilt and some conversations in scope are not fully indexed: of these, only
+    /// what was stored since the rebuild began is found. `None` if all are indexed.
     pub indexing: Option<IndexProgress>,
 }
 
@@ -178,8 +178,8 @@ pub enum SearchCoverage {
     /// All possible hits were examined.
     #[default]
     Whole,
-    /// Only as many nodes were examined as [`SearchLimits`] allow, newer ones before older ones. A
-    /// narrower query or scope reaches the rest.
+    /// Not all possible hits were examined, newer ones before older ones: [`SearchLimits`] were reached, or, in a database
+    /// of many owners, the index had too many matches of other owners. A narrower query or scope reaches the rest.
     ///
     /// On one path whose times never decrease, these are its newest nodes. Elsewhere the order
     /// depends on the backend's index: by the nodes' times, on a path by their places in the tree, or
@@ -218,8 +218,8 @@ pub struct Hit {
 /// A newer statement of the same person about the same thing, such as an address or a meeting's
 /// time. What it replaced was so until then.
 ///
-/// One person are the user messages of one conversation, and those of all conversations with one resource: an owner may
-/// have many users.
+/// All user messages of one conversation, and of all conversations with the same resource, count as one person's: an owner
+/// may have many users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplacingStatement {
     /// Id of the conversation of the newer statement.

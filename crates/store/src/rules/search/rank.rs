@@ -250,8 +250,8 @@ impl<K: Clone + Ord> Ranking<K> {
         self.request.words == MatchMode::Any && self.query.phrase_count() > 1
     }
 
-    /// Says that older nodes were not offered, since finding them costs too much.
-    pub fn leave_out_older(&mut self) {
+    /// Records that older nodes were not offered, since finding them costs too much.
+    pub fn note_older_left_out(&mut self) {
         self.coverage = SearchCoverage::Newest;
     }
 
