@@ -19,10 +19,12 @@ __all__ = ["AsyncValues"]
 
 
 class AsyncValues:
-    """A program's own values beside the tree of a conversation. They are deleted with it, and exported with the owner's values.
+    """A program's own values beside the tree of a conversation. They are deleted and exported with it, each
+    with the blobs whose ids stand in it.
 
     Values are bytes of at most 1 MiB, by keys of at most 251 bytes, written by compare-and-set; blobs are bytes of at most 64 MiB, by
-    the hash of their content, and stored once.
+    the hash of their content, and stored once. A blob is kept as long as an item or a value of the same conversation contains its id:
+    ``contexture gc`` removes others after an hour.
     """
 
     def __init__(self, conversation: AsyncConversation) -> None:

@@ -172,6 +172,8 @@ class Store(BaseStore):
                 names["text"] = chat.append(item.text).items[0]
             if len(data) > _INLINE_BYTES:
                 names["blob"] = chat.values.put_blob(data)
+                # A blob is kept, and exported, while a value of its own conversation names it.
+                chat.values.put("blob", names["blob"].encode())
         except BaseException:
             self._remove(own)
             raise

@@ -9,6 +9,9 @@ Checkpoints and pending writes are values beside its tree. Channel values over 4
 by their content, so those that do not change between steps are stored once; smaller ones are copied
 into each checkpoint. A checkpoint is one write, so a process that is killed leaves it whole or not
 at all.
+
+Two runs that go on from the newest checkpoint of a thread at once do not fork it without a word: the one whose next checkpoint comes
+second ends with ``Conflict``. Going on from a checkpoint that the config names is a fork, and meant to be one.
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import threading
+import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +58,10 @@ _INLINE_BYTES = 4096
 """Values up to this size are stored inline in the checkpoint's own value; larger ones are blobs."""
 _RECORD_BYTES = 256 * 1024
 """Beyond this all values of a checkpoint are blobs: a value has at most 1 MiB."""
+_LINES = 10_000
+"""As many checkpoints are remembered as ones from which a run went on without naming them."""
+_PATIENCE = 5.0
+"""Seconds that a checkpoint may take from being claimed to being stored; then its process was killed in between."""
 
 
 class Saver(BaseCheckpointSaver[int]):
@@ -65,6 +75,8 @@ class Saver(BaseCheckpointSaver[int]):
         """Describe a saver; nothing is opened. ``serde``: LangGraph's own by default."""
         super().__init__(serde=serde)
         self.engine = engine
+        self._newest_read: OrderedDict[tuple[str, str, str | None], None] = OrderedDict()
+        self._lock = threading.Lock()
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint: the one that the config names, else the newest of its thread and namespace."""
@@ -77,8 +89,10 @@ class Saver(BaseCheckpointSaver[int]):
             else:
                 value = next(iter(values.items(f"lg/c/{_hash(namespace)}/", page=1)), None)
         except NotFound:
-            return None
-        return None if value is None else self._load(thread, values, _Record(value))
+            value = None
+        record = _Record(value) if value is not None else None
+        self._note_reading(thread, namespace, id, record.header["id"] if record else None)
+        return None if record is None else self._load(thread, values, record)
 
     def list(
         self,
@@ -112,7 +126,10 @@ class Saver(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Store a checkpoint, in one write. Values of channels that have not changed are those of its parent."""
+        """Store a checkpoint, in one write. Values of channels that have not changed are those of its parent.
+
+        Raises ``Conflict`` if the parent was read as the newest of the thread, and another run has gone on from it since.
+        """
         thread, namespace = _thread_and_namespace(config)
         parent = get_checkpoint_id(config)
         chat = self._open(thread)
@@ -145,7 +162,9 @@ class Saver(BaseCheckpointSaver[int]):
             "metadata": record.add(*self.serde.dumps_typed(full)),
             "channels": channels,
         }
-        chat.values.put(_checkpoint_key(namespace, checkpoint["id"]), record.finish(header))
+        stored_as = record.finish(header)
+        self._move_head(chat.values, (thread, namespace, parent), checkpoint["id"])
+        chat.values.put(_checkpoint_key(namespace, checkpoint["id"]), stored_as)
         return _config(thread, namespace, checkpoint["id"])
 
     def put_writes(
@@ -210,7 +229,8 @@ class Saver(BaseCheckpointSaver[int]):
         target = self._open(target_thread_id).values
         try:
             for value in source.items("lg/"):
-                for blob in _Record(value).blobs():
+                is_head = value.key.startswith("lg/h/")
+                for blob in () if is_head else _Record(value).blobs():
                     target.put_blob(source.read_blob(blob))
                 target.put(value.key, value.data)
         except NotFound:
@@ -291,6 +311,48 @@ class Saver(BaseCheckpointSaver[int]):
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Async version of ``prune``."""
         await asyncio.to_thread(lambda: self.prune(thread_ids, strategy=strategy))
+
+    def _note_reading(self, thread: str, namespace: str, named: str | None, found: str | None) -> None:
+        """Remember whether who goes on from a checkpoint takes it for the newest."""
+        with self._lock:
+            line = (thread, namespace, named if named is not None else found)
+            self._newest_read.pop(line, None)
+            if named is None:
+                self._newest_read[line] = None
+            while len(self._newest_read) > _LINES:
+                self._newest_read.popitem(last=False)
+
+    def _move_head(self, values: Values, line: tuple[str, str, str | None], to: str) -> None:
+        """Make a checkpoint the one from which its thread goes on. Before it is stored: nobody may go on from it yet."""
+        thread, namespace, parent = line
+        key = f"lg/h/{_hash(namespace)}"
+        with self._lock:
+            is_newest = line in self._newest_read
+        while True:
+            head = values.get(key)
+            others = head.data.decode() if head is not None and is_newest else None
+            if others not in (None, parent, to) and self._is_stored_soon(values, _checkpoint_key(namespace, others)):
+                raise Conflict(
+                    f"thread {thread!r}: another run went on from checkpoint {parent} meanwhile; run again from the newest",
+                    code="head_moved",
+                )
+            try:
+                values.put(key, to.encode(), version=head.version if head is not None else 0)
+                break
+            except Conflict:
+                continue
+        if is_newest:
+            with self._lock:
+                self._newest_read[(thread, namespace, to)] = None
+
+    def _is_stored_soon(self, values: Values, key: str) -> bool:
+        """Whether a checkpoint that was claimed is stored, or will be. One that was pruned is not, either."""
+        until = time.monotonic() + _PATIENCE
+        while values.get(key) is None:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.02)
+        return True
 
     def _thread(self, thread: str) -> Conversation:
         return Conversation(self.engine, _conversation_id(thread))

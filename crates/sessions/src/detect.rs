@@ -157,6 +157,10 @@ fn detect_object(text: &str, file_name: &str) -> Result<Detected, SessionError> 
             "an object with `history`",
         ));
     }
+    if has("steps") && text_of(&fields, "schema_version").is_some_and(|it| it.starts_with("ATIF")) {
+        let evidence = "an object with `steps` and a `schema_version` of ATIF";
+        return Ok(detected_as(SessionFormat::Atif, evidence));
+    }
     // One record by itself is a log of one line.
     if let Some(detected) = detect_records(std::slice::from_ref(&fields)) {
         return Ok(detected);

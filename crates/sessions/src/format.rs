@@ -21,6 +21,9 @@ pub enum SessionFormat {
     ClaudeCode,
     /// A rollout of Codex: one record a line with a `payload`.
     Codex,
+    /// A trajectory in the Agent Trajectory Interchange Format (ATIF): one object with `schema_version`, `agent` and `steps`. Any
+    /// session can be written as one.
+    Atif,
     /// A chat of a `@deepagents/context` database: the rows of its tables that are about the chat, as
     /// one object with `chat`, `messages`, `branches` and `checkpoints`.
     DeepAgents,
@@ -28,11 +31,12 @@ pub enum SessionFormat {
 
 impl SessionFormat {
     /// The formats of logs that are no wire format.
-    const LOGS: [Self; 5] = [
+    const LOGS: [Self; 6] = [
         Self::SweAgent,
         Self::TauBench,
         Self::ClaudeCode,
         Self::Codex,
+        Self::Atif,
         Self::DeepAgents,
     ];
 
@@ -59,6 +63,7 @@ impl SessionFormat {
             Self::TauBench => "tau-bench",
             Self::ClaudeCode => "claude-code",
             Self::Codex => "codex",
+            Self::Atif => "atif",
             Self::DeepAgents => "deepagents",
         }
     }

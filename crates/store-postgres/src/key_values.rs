@@ -4,6 +4,7 @@ use contexture_ir::Owner;
 use contexture_store::{
     DERIVED_KEYS, EntryCursor, EntryPage, KeyScope, KeyValueEntry, ListEntries, PutEntry, rules,
 };
+use futures_util::TryStreamExt as _;
 use futures_util::future::{try_join, try_join_all};
 use tokio_postgres::Row;
 
@@ -57,7 +58,7 @@ fn decode_entry(row: &Row) -> Result<Option<KeyValueEntry>, RowError> {
     }))
 }
 
-/// Reads the values of a conversation, deleted ones included, for a check.
+/// Reads the values of a conversation, deleted ones included, for those that look at each.
 pub(crate) const VERIFY: &str = "SELECT key, version, at_ms, value_check, value \
      FROM contexture.key_values WHERE owner = $1 AND scope_kind = 2 AND scope = $2 ORDER BY key";
 
@@ -75,6 +76,34 @@ pub(crate) fn verify_entry(row: &Row) -> Result<(), RowError> {
         ));
     }
     decode_entry(row).map(drop)
+}
+
+/// Counts the writes of a conversation's values: each of them raises the sum of their versions, also one that deletes.
+pub(crate) async fn count_writes(tx: &Tx<'_>, conv: &ConversationRow) -> Result<i64, RowError> {
+    let scope = Bytea::Text(conv.id.as_str().into());
+    let row = tx.query_row(
+        "SELECT coalesce(sum(version), 0)::int8 FROM contexture.key_values \
+         WHERE owner = $1 AND scope_kind = 2 AND scope = $2",
+        params![conv.owner.as_str(), scope],
+    );
+    row.await?.map_or(Ok(0), |row| get_column(&row, 0))
+}
+
+/// Reads the values of a conversation one after the other.
+pub(crate) async fn read_values(
+    tx: &Tx<'_>,
+    conv: &ConversationRow,
+    mut read: impl FnMut(&[u8]),
+) -> Result<(), RowError> {
+    let scope = Bytea::Text(conv.id.as_str().into());
+    let params = params![conv.owner.as_str(), scope];
+    let mut rows = std::pin::pin!(tx.query_stream(VERIFY, params).await?);
+    while let Some(row) = rows.try_next().await? {
+        if let Some(entry) = decode_entry(&row)? {
+            read(&entry.value);
+        }
+    }
+    Ok(())
 }
 
 /// Reads the value of a key.

@@ -279,6 +279,38 @@ pub(crate) fn put_entry(
     Ok(u64::try_from(version + 1).unwrap_or(0))
 }
 
+/// Counts the writes of a conversation's values: each of them raises the sum of their versions, also one that deletes.
+pub(crate) fn count_writes(conn: &Connection, conv: &ConversationRow) -> Result<i64, RowError> {
+    let scope = KeyScope::Conversation(conv.id.clone());
+    let (kind, name) = rules::scope_columns(&scope);
+    let sum = conn
+        .prepare_cached(
+            "SELECT coalesce(sum(version), 0) FROM key_values \
+             WHERE owner = ? AND scope_kind = ? AND scope = ?",
+        )?
+        .query_row(params![conv.owner.as_str(), kind, name], |row| row.get(0))?;
+    Ok(sum)
+}
+
+/// Reads the values of a conversation one after the other.
+pub(crate) fn read_values(
+    conn: &Connection,
+    conv: &ConversationRow,
+    mut read: impl FnMut(&[u8]),
+) -> Result<(), RowError> {
+    let scope = KeyScope::Conversation(conv.id.clone());
+    let (kind, name) = rules::scope_columns(&scope);
+    let mut statement = conn.prepare_cached(SELECT)?;
+    let mut rows = statement.query(params![conv.owner.as_str(), kind, name])?;
+    while let Some(row) = rows.next()? {
+        // A deleted value has a row and nothing to read.
+        if let Some(entry) = decode_entry(row)? {
+            read(&entry.value);
+        }
+    }
+    Ok(())
+}
+
 /// Removes the values of a conversation that repeat what its items say. The rows stay for their versions.
 pub(crate) fn remove_derived(
     conn: &Connection,

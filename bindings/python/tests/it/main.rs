@@ -130,6 +130,11 @@ fn notes_pins_and_rules_pass() {
 }
 
 #[test]
+fn atif_passes() {
+    run_pytest("test_atif.py");
+}
+
+#[test]
 fn claude_agent_passes() {
     run_pytest("test_claude_agent.py");
 }

@@ -187,6 +187,9 @@ def test_mistakes_say_what_is_expected(memory: Engine) -> None:
     cases: list[tuple[Any, str, str]] = [
         (lambda: Engine("redis://ada:secret@host"), "unsupported_database", "memory:"),
         (lambda: Engine("memory:", policies={"p": {"windw": 3}}), "bad_body", "windw"),
+        (lambda: Engine("memory:", policies={"p": {"redact": True}}), "bad_body", "policies.p.redact"),
+        (lambda: Engine("memory:", policies={"p": {"skills": ["/x"]}}), "bad_body", "policies.p.skills"),
+        (lambda: Engine("memory:", policies={"p": {"compact": "summary"}}), "bad_body", "policies.p.compact"),
         (lambda: memory.open("a b"), "bad_name", "a b"),
         (lambda: chat.append({"rolle": "user"}), "bad_message", "messages[0]"),
         (lambda: chat.append([]), "bad_body", "nothing to append"),

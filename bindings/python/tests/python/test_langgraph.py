@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import operator
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -29,6 +30,60 @@ def test_conformance_kit(address: str) -> None:
         report = asyncio.run(validate(saver))
     report.print_report()
     assert report.passed_all()
+    results = report.results
+    assert len(results) == 8 and sum(one.tests_passed for one in results.values()) == 81
+
+
+def test_two_runs_from_the_newest_checkpoint_do_not_fork_a_thread_without_a_word(address: str) -> None:
+    config: Any = {"configurable": {"thread_id": "shared"}}
+    with contexture.Engine(address) as engine:
+        inner = _graph(Saver(engine))
+        inner.invoke({"texts": ["zero"]}, config)
+        inner.invoke(None, config)
+
+        def answer(state: State) -> dict[str, list[str]]:
+            # Meanwhile another program answers in the same thread.
+            other = threading.Thread(target=lambda: inner.invoke({"texts": ["theirs"]}, config))
+            other.start()
+            other.join()
+            return {"texts": ["ours"]}
+
+        graph = StateGraph(State)
+        graph.add_node("answer", answer)
+        graph.add_edge(START, "answer")
+        outer = graph.compile(checkpointer=Saver(engine))
+        with pytest.raises(contexture.Conflict) as raised:
+            # The question is stored before the node runs: the other program goes on from it.
+            outer.invoke({"texts": ["question"]}, config, durability="sync")
+        assert raised.value.code == "head_moved" and "shared" in str(raised.value)
+        # What the other said is there, and who reads again can go on.
+        texts = inner.get_state(config).values["texts"]
+        assert texts[-3:] == ["question", "theirs", "one"] and "ours" not in texts
+        assert inner.invoke({"texts": ["again"]}, config)["texts"][-1] == "one"
+
+
+def test_a_run_that_was_killed_before_it_stored_its_checkpoint_is_in_nobodys_way(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contexture.langgraph, "_PATIENCE", 0.0)
+    config: Any = {"configurable": {"thread_id": "killed"}}
+    with contexture.Engine(address) as engine:
+        _graph(Saver(engine)).invoke({"texts": ["zero"]}, config)
+        values = engine.open("lg:killed").values
+        (head,) = values.items("lg/h/")
+        values.put(head.key, b"never-stored")
+        assert _graph(Saver(engine)).invoke(None, config)["texts"] == ["zero", "one", "two"]
+
+
+def test_an_exported_thread_has_its_large_values(address: str) -> None:
+    config: Any = {"configurable": {"thread_id": "large"}}
+    large = "long " * 10_000
+    with contexture.Engine(address) as engine:
+        _graph(Saver(engine)).invoke({"texts": [large]}, config)
+        lines = engine.open("lg:large", existing=True).export_lines()
+    with contexture.Engine("memory:") as other:
+        assert other.import_lines(lines) == ["lg:large"]
+        assert _graph(Saver(other)).invoke(None, config)["texts"] == [large, "one", "two"]
 
 
 class State(TypedDict):

@@ -38,6 +38,18 @@ def test_notes_are_written_shown_and_deleted(engine: Engine) -> None:
     assert raised.value.code == "not_found"
 
 
+def test_a_conversation_without_a_resource_has_notes_of_its_own(engine: Engine) -> None:
+    chat, other = engine.open("c"), engine.open("d")
+    chat.notes.put("city", "Rome")
+    other.notes.of("owner").put("tone", "formal")
+    for one, shown, hidden in [(chat, "Rome", "formal"), (other, "Where", "Rome")]:
+        one.append("Where do I live?")
+        payload = one.compile(model="gpt-4o", to="openai-chat", policy=POLICY).payload_json.decode()
+        assert shown in payload and hidden not in payload
+    owner = {**POLICY, "memory": {"of": "owner"}}
+    assert "formal" in chat.compile(model="gpt-4o", to="openai-chat", policy=owner).payload_json.decode()
+
+
 def test_notes_expire_and_have_scopes(engine: Engine) -> None:
     chat = engine.open("c")
     chat.append("Hello")

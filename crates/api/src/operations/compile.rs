@@ -82,7 +82,7 @@ pub(crate) async fn compile_conversation_at(
         policy: request.policy.clone(),
         skills: asked.skills.clone(),
     };
-    set_noted_layers(chat, &note, host).await?;
+    set_noted_layers(chat, &note, host)?;
     let spec = target.model_spec(catalogue).map_err(EngineError::from)?;
     let contributions = request.contributions(&spec.capabilities, &renderer)?;
     let policy_tools = note.policy.as_ref().map(|policy| &policy.tools);
@@ -153,21 +153,12 @@ async fn load_items(chat: &Conversation, at: Option<NodeId>) -> Result<Vec<Item>
 }
 
 /// Sets the layers that were noted with a call.
-pub(crate) async fn set_noted_layers(
+pub(crate) fn set_noted_layers(
     chat: &Conversation,
     note: &CallNote,
     host: &Host<'_>,
 ) -> Result<(), OperationError> {
-    let remembers = note
-        .policy
-        .as_ref()
-        .and_then(|policy| policy.memory.as_option());
-    // Asked only where it matters: it is a read of the store.
-    let has_resource = match remembers {
-        Some(_) => chat.info().await?.resource.is_some(),
-        None => false,
-    };
-    let layers = build_layers(host, note.policy.as_ref(), &note.skills, has_resource)?;
+    let layers = build_layers(host, note.policy.as_ref(), &note.skills)?;
     chat.set_layers(layers);
     Ok(())
 }

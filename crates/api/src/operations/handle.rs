@@ -27,7 +27,7 @@ pub async fn handle_calls(
     host: &Host<'_>,
 ) -> Result<HandledDocument, OperationError> {
     let note = find_note(chat, asked, host).await?;
-    set_noted_layers(chat, &note, host).await?;
+    set_noted_layers(chat, &note, host)?;
     let (head, open) = open_calls(chat).await?;
     let (mut answered, mut waiting, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
     for call in &open {

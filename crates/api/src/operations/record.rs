@@ -47,7 +47,7 @@ pub async fn record_answer(
             (document, CallNote::default())
         }
     };
-    set_noted_layers(chat, &note, host).await?;
+    set_noted_layers(chat, &note, host)?;
     let calls = lifted.transcript.items.iter();
     document.calls = calls
         .filter_map(|item| call_document(chat, &note, item))

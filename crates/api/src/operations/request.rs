@@ -212,7 +212,7 @@ impl<'a> ReadRequest<'a> {
     }
 }
 
-/// Returns the layers that a policy and a list of skills make, for a conversation that belongs to a resource or not.
+/// Returns the layers that a policy and a list of skills make.
 ///
 /// # Errors
 /// There is no skill of a name.
@@ -220,7 +220,6 @@ pub(crate) fn build_layers(
     host: &Host<'_>,
     policy: Option<&PolicyConfig>,
     skills: &[String],
-    has_resource: bool,
 ) -> Result<Layers, OperationError> {
     let refused = |error: LayersError| OperationError::Engine(error.into());
     let mut layers = Layers::new();
@@ -228,9 +227,9 @@ pub(crate) fn build_layers(
         layers = layers.with_layer(skills).map_err(refused)?;
     }
     if let Some(config) = policy.and_then(|policy| policy.memory.as_option()) {
-        let scope = match (config.of, has_resource) {
-            (MemoryScope::User, true) => StateScope::Resource,
-            _ => StateScope::Global,
+        let scope = match config.of {
+            MemoryScope::User => StateScope::Resource,
+            MemoryScope::Owner => StateScope::Global,
         };
         let whom = match config.tools {
             true => OfferedTo::Model,

@@ -7,7 +7,8 @@
 //! at each request and rewrites some (`policies`). Then many at a time (`throughput`); then 1,000 streams that are open at
 //! once (`streams`), which need some 4,200 open files in each process (`ulimit -n`). A name behind `--` runs that alone.
 //!
-//! `-- soak` is run only by name: agents' sessions for ten minutes, and once a minute what the server takes of the machine.
+//! Run only by name: `-- soak`, agents' sessions for ten minutes, and once a minute what the server takes of the machine; and
+//! `-- bystander`, what one owner feels of another who attacks the server.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -16,6 +17,7 @@
 )]
 
 mod bare;
+mod bystander;
 mod process;
 mod soak;
 
@@ -75,6 +77,10 @@ fn main() {
         }
         if named.as_deref() == Some("soak") {
             soak::soak(if is_quick { 1 } else { 10 }).await;
+        }
+        if named.as_deref() == Some("bystander") {
+            let seconds = if is_quick { 1 } else { 8 };
+            bystander::measure_bystander(Duration::from_secs(seconds)).await;
         }
         println!("load after: {}", load());
     });

@@ -1,7 +1,8 @@
 //! The phrases of one language, read from its data file.
 //!
 //! A file has sections. `triggers` are words without which no sentence is looked at. `strong` and `plain` are patterns of rules,
-//! `facts` of what a person says about themselves, `look-alikes` of what only sounds like one of these. `taken back` are patterns of
+//! `facts` of what a person says about themselves, `look-alikes` of what only sounds like one of these. What `no rules`
+//! matches is none, and what `momentary` matches is no order, and no fact in the same clause. `taken back` are patterns of
 //! sentences that take a rule or a fact back, `orders taken back` of those that leave facts alone, `permissions` of those that lift
 //! an order without naming it, `facts taken back` of what is so no longer, and `nothing taken back` of what only sounds like one of
 //! these: what is allowed once, or no longer wanted. `replaces` are patterns of rules that take others back, `introductions` words
@@ -34,6 +35,8 @@ pub(super) struct Language {
     plain: Patterns,
     look_alikes: Option<Regex>,
     no_rules: Patterns,
+    /// What holds for the moment only.
+    momentary: Patterns,
     /// What takes something back, by what it can take back.
     taken_back: [(TakesBack, Patterns); 4],
     nothing_taken_back: Patterns,
@@ -205,6 +208,7 @@ impl Language {
             plain: Patterns::new(&of("plain")),
             look_alikes: compile_any(&of("look-alikes")),
             no_rules: Patterns::new(&of("no rules")),
+            momentary: Patterns::new(&of("momentary")),
             taken_back: [
                 (TakesBack::Named, "taken back"),
                 (TakesBack::Orders, "orders taken back"),
@@ -291,10 +295,14 @@ impl Language {
             true => self.mark(&replace_all(self.look_alikes.as_ref(), &text, " ~ ")),
             false => marked.clone(),
         };
-        finding.is_fact = self.facts.is_match(&rest);
+        let is_momentary = self.momentary.is_match(&marked);
+        finding.is_fact = match is_momentary {
+            true => self.has_lasting_fact(&rest),
+            false => self.facts.is_match(&rest),
+        };
         let is_strong_order = self.strong.is_match(&rest);
-        finding.is_order = is_strong_order || self.plain.is_match(&rest);
-        finding.is_strong = finding.is_fact || is_strong_order;
+        finding.is_order = !is_momentary && (is_strong_order || self.plain.is_match(&rest));
+        finding.is_strong = finding.is_fact || (finding.is_order && is_strong_order);
         finding.is_plain = finding.is_fact || finding.is_order;
         // What is taken out may leave the beginning of a clause behind that nobody wrote.
         let rules = [&self.facts, &self.strong, &self.plain];
@@ -309,6 +317,13 @@ impl Language {
         }
         finding.replaces = finding.is_plain && self.replaces.is_match(&rest);
         finding
+    }
+
+    /// Whether a clause of a marked sentence says a fact, and not that it is so for the moment: "I cannot find the order right now, but
+    /// my user id is …".
+    fn has_lasting_fact(&self, marked: &str) -> bool {
+        let mut clauses = marked.split([HEAD, START]);
+        clauses.any(|clause| self.facts.is_match(clause) && !self.momentary.is_match(clause))
     }
 
     /// What a marked sentence takes back, if anything.

@@ -8,14 +8,16 @@ use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use contexture::ir::Cancel;
+use contexture::Owner;
+use contexture::ir::{Cancel, ConversationId};
 use http_body_util::BodyExt as _;
+use percent_encoding::percent_decode_str;
 
 use crate::http::body::read_whole_body;
 use crate::http::extractors::find_principal;
 use crate::problem::Problem;
 use crate::state::App;
-use crate::state::body_memory::{MemoryLease, estimate_work_bytes};
+use crate::state::body_memory::{MemoryLease, estimate_stored_bytes, estimate_work_bytes};
 use crate::state::work_pool::HEAVY_BYTES;
 
 /// Ends of routes whose work depends on what is stored and not on the body: they compile, make a past request again, or read a
@@ -89,7 +91,16 @@ pub(crate) async fn run_heavy_requests(
     // Held until the answer begins: by then what was parsed of the body is gone.
     let mut work_memory = app.body_memory().lease(&owner);
     if reads_all || is_large {
-        work_memory.grow_to(estimate_work_bytes(&bytes)).await?;
+        let stored = match reads_all {
+            true => stored_bytes(&app, &owner, request.uri().path()).await,
+            false => 0,
+        };
+        let work = estimate_work_bytes(&bytes);
+        // One that would take more than there is works alone.
+        let most = app.body_memory().share_bytes().max(work);
+        work_memory
+            .grow_to(work.saturating_add(stored).min(most))
+            .await?;
     }
     drop(bytes);
     let work = |cancel| {
@@ -107,6 +118,22 @@ pub(crate) async fn run_heavy_requests(
     };
     drop(work_memory);
     lease_answer(app.body_memory().lease(&owner), response).await
+}
+
+/// Estimates the memory of the conversation that a path names, once it is read whole; 0 where it names none that there is.
+async fn stored_bytes(app: &App, owner: &Owner, path: &str) -> usize {
+    let id = path
+        .split('/')
+        .skip_while(|step| *step != "conversations")
+        .nth(1)
+        .and_then(|step| percent_decode_str(step).decode_utf8().ok())
+        .and_then(|name| name.parse::<ConversationId>().ok());
+    let Some(id) = id else {
+        return 0;
+    };
+    // What keeps it from being loaded is for the handler to say.
+    let record = app.engine().store().load_conversation(owner, &id).await;
+    record.map_or(0, |record| estimate_stored_bytes(record.nodes))
 }
 
 /// Has a large answer hold its memory until it is sent, however slowly its client reads it. Answers that are made while they are

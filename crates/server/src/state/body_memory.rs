@@ -100,7 +100,8 @@ impl BodyMemory {
         self.inner.bytes.saturating_sub(free)
     }
 
-    fn share_bytes(&self) -> usize {
+    /// Returns how many bytes an owner may take.
+    pub(crate) fn share_bytes(&self) -> usize {
         self.inner.share * UNIT_BYTES
     }
 
@@ -246,6 +247,13 @@ pub(crate) fn estimate_work_bytes(body: &[u8]) -> usize {
 /// Estimates the memory that work on a body of so many bytes takes, as long as only its length is known.
 pub(crate) const fn estimate_work_bytes_of_length(length: usize) -> usize {
     length.saturating_mul(COPIES).saturating_add(REQUEST_BYTES)
+}
+
+/// Estimates the memory that a stored conversation of so many items takes while all of it is worked on. Measured with short
+/// messages; how long they are is not known before they are read.
+pub(crate) fn estimate_stored_bytes(items: u64) -> usize {
+    let items = usize::try_from(items).unwrap_or(usize::MAX);
+    items.saturating_mul(OBJECT_BYTES + OBJECT_BYTES / 4)
 }
 
 /// Bytes with their lease.

@@ -2,6 +2,7 @@
 //!
 //! | Module | Log |
 //! |---|---|
+//! | `atif` | a trajectory in the Agent Trajectory Interchange Format |
 //! | `claude` | Claude Code's transcript, one JSON record a line |
 //! | `codex` | Codex's rollout, one JSON record a line; `codex_events` finds messages that stand in events alone |
 //! | `deepagents` | a chat of `@deepagents/context`, rows of its tables in one object |
@@ -13,6 +14,7 @@
 //! Invariant: what a format reads it writes back as the same JSON values, unknown fields included. Not here: which
 //! format a text has (`detect`), and what the formats share (`lines`, `kept_records`, `session`).
 
+mod atif;
 mod claude;
 mod codex;
 mod codex_events;
@@ -99,6 +101,7 @@ fn read_json_sessions(
     Ok(match format {
         SessionFormat::TauBench => tau::read_sessions(text, options)?,
         SessionFormat::SweAgent => vec![swe::read_session(text, options)?],
+        SessionFormat::Atif => vec![atif::read_session(text, options)?],
         SessionFormat::DeepAgents => vec![deepagents::read_session(text, options)?],
         SessionFormat::Wire(format) => vec![read_document(format, text, options)?],
         SessionFormat::ClaudeCode | SessionFormat::Codex => Vec::new(),
@@ -141,7 +144,7 @@ fn check_json(text: &str) -> Result<(), SessionError> {
 }
 
 /// Writes a session: in the format it was read from the same JSON values, with nodes added since
-/// behind them; in another wire format its main path as messages.
+/// behind them; in another wire format its main path as messages, as a trajectory (ATIF) its main path as steps.
 ///
 /// # Errors
 /// [`SessionError::CannotWrite`] for a log format other than the session's own;
@@ -154,6 +157,7 @@ pub fn write_session(format: SessionFormat, session: &Session) -> Result<String,
             Ok(ui::write_path(session))
         }
         SessionFormat::Wire(wire) => request_body::write_session(wire, session),
+        SessionFormat::Atif => atif::write_session(session),
         SessionFormat::DeepAgents => Err(SessionError::OnlyRead {
             format: format.as_str(),
         }),

@@ -15,7 +15,7 @@ fn read(text: &str, name: &str, keep_going: bool) -> Result<Vec<Session>, Sessio
 }
 
 /// Small files of other programs, and damaged ones, with the names they have.
-const FILES: [(&str, &str); 24] = [
+const FILES: [(&str, &str); 23] = [
     // Amp: what was said stands in `text`.
     (
         "T-1.json",
@@ -72,10 +72,6 @@ const FILES: [(&str, &str); 24] = [
     (
         "run.json",
         r#"{"id":"r","run_type":"llm","inputs":{"messages":[[{"kwargs":{"content":"hi"}}]]},"outputs":{}}"#,
-    ),
-    (
-        "atif.json",
-        r#"{"schema_version":"ATIF-v1.0","session_id":"s","steps":[{"step_id":1,"source":"user","message":"hi"}]}"#,
     ),
     (
         "pi.jsonl",

@@ -13,6 +13,7 @@ use tokio_postgres::Row;
 use crate::connection::error::RowError;
 use crate::connection::params::{get_bytes, get_column, params};
 use crate::connection::transaction::Tx;
+use crate::key_values;
 use crate::rows::conversation_row::{ConversationKey, ConversationRow};
 
 /// Codec of plain bytes.
@@ -29,6 +30,8 @@ pub(crate) struct UnnamedBlobs {
     /// Number of the conversation's next event at that time: while it is the same, nobody has
     /// appended.
     next_event: i32,
+    /// How often its values outside the tree had been written.
+    value_writes: i64,
     blobs: BTreeSet<BlobId>,
 }
 
@@ -40,6 +43,8 @@ pub(crate) async fn find_unnamed_blobs(
     id: &ConversationId,
 ) -> Result<UnnamedBlobs, RowError> {
     let conv = ConversationRow::load_for_read(tx, owner, id).await?;
+    // Counted before the values are read: one that is written in between is noticed.
+    let value_writes = key_values::count_writes(tx, &conv).await?;
     let rows = tx
         .query_rows(
             "SELECT blob_id FROM contexture.blobs WHERE conversation = $1",
@@ -70,8 +75,17 @@ pub(crate) async fn find_unnamed_blobs(
             }
         }
     }
+    if !blobs.is_empty() {
+        let read = |value: &[u8]| {
+            for name in BlobId::find_in_text(&String::from_utf8_lossy(value)) {
+                blobs.remove(&name);
+            }
+        };
+        key_values::read_values(tx, &conv, read).await?;
+    }
     Ok(UnnamedBlobs {
         next_event: conv.next_event,
+        value_writes,
         blobs,
     })
 }
@@ -85,8 +99,11 @@ pub(crate) async fn remove_unnamed_blobs(
     request: CollectRequest,
 ) -> Result<Collected, RowError> {
     let conv = ConversationRow::load_for_update(tx, owner, id).await?;
-    // Every append records an event, and may name a blob that the reader found unnamed.
-    if conv.next_event != unnamed.next_event {
+    // Every append records an event, and may name a blob that the reader found unnamed, as may a new value. Writers of either
+    // lock the conversation.
+    let is_unchanged = conv.next_event == unnamed.next_event
+        && key_values::count_writes(tx, &conv).await? == unnamed.value_writes;
+    if !is_unchanged {
         let why = "the conversation was written to meanwhile".to_owned();
         return Err(Error::Busy { why }.into());
     }

@@ -1,9 +1,11 @@
 //! Histories of clients in several processes on one database, some of them killed and all of their sessions ended again and
-//! again, show no anomaly.
+//! again, show no anomaly; nor do those of clients whose database server crashes and recovers.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use contexture_store_postgres::PostgresStore;
 use contexture_store_testkit::history::{HistoryClient, HistoryLog, check_history, read_history};
@@ -12,6 +14,7 @@ use tokio_postgres::Client;
 
 use crate::children::{parent_task, report_line, start_together, wait};
 use crate::faults::terminate;
+use crate::own_server::OwnServer;
 use crate::server::Database;
 
 /// Processes of a round, each with a store of its own as a server has. Every second one is killed.
@@ -118,4 +121,67 @@ async fn histories_of_killed_processes_are_correct() {
     assert!(ended > 0 && checked.unknown > 0 && checked.acknowledged as u64 > rounds * 10);
     drop(chat);
     database.drop().await;
+}
+
+/// Two stores, as two servers have them, whose clients go on while the database server crashes and recovers.
+#[tokio::test(flavor = "multi_thread")]
+async fn histories_across_crashes_of_the_server_are_correct() {
+    let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    let crashes = if soak { 100 } else { 3 };
+    let mut server = match OwnServer::start().await {
+        Ok(server) => server,
+        Err(why) => return println!("{why}"),
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history");
+    let log = Arc::new(HistoryLog::open(&file));
+    let first = Chat::start(server.store().await).await;
+    let second = Chat {
+        store: server.store().await,
+        ..first.clone()
+    };
+    let (done, is_over) = (
+        Arc::new(AtomicU64::new(0)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let seed = test_seed();
+    let clients: Vec<_> = [&first, &second, &first, &second]
+        .into_iter()
+        .zip(0..)
+        .map(|(chat, number)| {
+            let mut client =
+                HistoryClient::new(chat.clone(), Arc::clone(&log), format!("c{number}"));
+            let (done, is_over) = (Arc::clone(&done), Arc::clone(&is_over));
+            let mut random = fastrand::Rng::with_seed(seed + number);
+            tokio::spawn(async move {
+                while !is_over.load(Ordering::Relaxed) {
+                    client.run_operation(random.u64(..)).await;
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let wait_for = async |count: u64| {
+        while done.load(Ordering::Relaxed) < count {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    for _ in 0..crashes {
+        wait_for(done.load(Ordering::Relaxed) + random.u64(20..80)).await;
+        tokio::task::block_in_place(|| server.crash());
+    }
+    wait_for(done.load(Ordering::Relaxed) + 20).await;
+    is_over.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.await.unwrap();
+    }
+    let checked = check_history(&read_history(&file), &first.path_words().await);
+    println!(
+        "{crashes} crashes: {} operations, {} appends acknowledged, {} operations refused, {} of unknown outcome",
+        checked.operations, checked.acknowledged, checked.refused, checked.unknown
+    );
+    assert_eq!(checked.anomalies, BTreeSet::new());
+    // Each crash meets operations that are open.
+    assert!(checked.unknown + checked.refused > 0 && checked.acknowledged > crashes * 5);
 }

@@ -106,14 +106,15 @@ impl OwnServer {
         self.settings.push(setting.to_owned());
     }
 
-    /// Starts it again, on another port.
+    /// Starts it again, on the same port if that is free.
     pub(crate) fn launch(&mut self) {
         let mut said = String::new();
         // Another program may take the port before the server does.
-        for _ in 0..3 {
-            let free = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-            self.port = free.local_addr().unwrap().port();
-            drop(free);
+        for attempt in 0..3 {
+            if self.port == 0 || attempt > 0 {
+                let free = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+                self.port = free.local_addr().unwrap().port();
+            }
             let mut command = self.program("postgres");
             command.arg("-D").arg(self.place("data"));
             command.args(["-p", &self.port.to_string()]);
@@ -154,13 +155,25 @@ impl OwnServer {
 
     /// Stops it, and leaves its files.
     pub(crate) fn stop(&mut self) {
+        self.end("-INT");
+    }
+
+    /// Ends it at once, without writing anything more, and starts it again: it recovers from its log, on the same port.
+    pub(crate) fn crash(&mut self) {
+        let port = self.port;
+        self.end("-QUIT");
+        self.launch();
+        assert_eq!(self.port, port, "another program took the port");
+    }
+
+    fn end(&mut self, signal: &str) {
         let Some(mut child) = self.child.take() else {
             return;
         };
         // To the server itself: `runuser` would keep the signal.
         let state = std::fs::read_to_string(self.place("data/postmaster.pid")).unwrap();
         let server = state.lines().next().unwrap().trim().to_owned();
-        run(Command::new("kill").args(["-INT", &server]));
+        run(Command::new("kill").args([signal, &server]));
         child.wait().unwrap();
     }
 

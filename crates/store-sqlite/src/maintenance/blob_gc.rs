@@ -4,8 +4,8 @@
 //! Collecting therefore takes two passes: a blob is first marked with the time since which it is
 //! unnamed, and removed by a later call after the grace period.
 //!
-//! Finding the names reads every item, which takes long, so it runs in a read transaction. The
-//! writer only checks that nothing was appended since and removes rows.
+//! Finding the names reads every item and value, which takes long, so it runs in a read transaction. The
+//! writer only checks that nothing was written since and removes rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +14,7 @@ use rusqlite::{Connection, params};
 
 use super::statistics::unsigned_column;
 use crate::error::RowError;
+use crate::key_values;
 use crate::rows::blob;
 use crate::rows::codec;
 use crate::rows::conversation_row::ConversationRow;
@@ -23,6 +24,8 @@ use crate::rows::path::key_range;
 pub(crate) struct UnnamedBlobs {
     /// Number of the conversation's next event at that time: while it is the same, nobody has appended.
     next_event: u32,
+    /// How often its values outside the tree had been written.
+    value_writes: i64,
     /// Unnamed blobs by the number of their row, the column `no`.
     blobs: BTreeMap<i64, UnnamedBlob>,
 }
@@ -34,7 +37,7 @@ struct UnnamedBlob {
     since_ms: Option<i64>,
 }
 
-/// Finds the blobs that no item and no state value of the conversation names.
+/// Finds the blobs that no item, no state value and no value outside the tree of the conversation names.
 pub(crate) fn find_unnamed_blobs(
     conn: &Connection,
     conv: &ConversationRow,
@@ -60,17 +63,21 @@ pub(crate) fn find_unnamed_blobs(
     }
     Ok(UnnamedBlobs {
         next_event: conv.next_event,
+        value_writes: key_values::count_writes(conn, conv)?,
         blobs: blobs.into_values().collect(),
     })
 }
 
-/// Collects the ids of all blobs that an item or a state value names or is stored as. An unreadable
-/// row is an error, since it could name any blob.
+/// Collects the ids of all blobs that an item or a value names or is stored as. An unreadable row is an error, since it could
+/// name any blob.
 fn collect_blob_names(
     conn: &Connection,
     conv: &ConversationRow,
 ) -> Result<BTreeSet<BlobId>, RowError> {
     let mut names = BTreeSet::new();
+    key_values::read_values(conn, conv, |value| {
+        names.extend(BlobId::find_in_text(&String::from_utf8_lossy(value)));
+    })?;
     let (first, last) = key_range(conv.no);
     let items = "SELECT codec, item, id FROM nodes WHERE id BETWEEN ?1 AND ?2";
     let values = "SELECT codec, coalesce(value, x''), 0, blob_id FROM state_values \
@@ -109,8 +116,10 @@ pub(crate) fn remove_unnamed_blobs(
     unnamed: &UnnamedBlobs,
     request: CollectRequest,
 ) -> Result<Collected, RowError> {
-    // Every append records an event. Without a new one, no new item can name any of these blobs.
-    if conv.next_event != unnamed.next_event {
+    // Every append records an event. Without a new one and without a new value, nothing new can name any of these blobs.
+    let is_unchanged = conv.next_event == unnamed.next_event
+        && key_values::count_writes(conn, conv)? == unnamed.value_writes;
+    if !is_unchanged {
         return Err(Error::Busy {
             why: "the conversation was written to meanwhile".to_owned(),
         }

@@ -247,7 +247,14 @@ async fn add_refs(chat: &Chat) {
 
 /// Data outside the tree, and redacted data.
 async fn add_values_and_redactions(chat: &Chat) {
-    for (key, value) in [("draft", &b"text"[..]), ("bytes", b"\xfe\xff")] {
+    let blob = Arc::from(&b"bytes that a value names"[..]);
+    let put = chat.store.put_blob(&chat.owner, &chat.id, blob);
+    let named = put.await.unwrap().to_string();
+    for (key, value) in [
+        ("draft", &b"text"[..]),
+        ("bytes", b"\xfe\xff"),
+        ("names", named.as_bytes()),
+    ] {
         let put = PutEntry {
             key: key.to_owned(),
             value: Some(Arc::from(value)),
@@ -333,7 +340,7 @@ pub(super) async fn what_was_exported_comes_back_equal(store: Tested) {
         .await
         .unwrap();
     let imported = import_text(&*chat.store, "ada", &text).await.unwrap();
-    assert_eq!((imported.branches, imported.blobs), (6, 1));
+    assert_eq!((imported.branches, imported.blobs), (6, 2));
     assert!(export_text(&chat).await == text, "through itself");
     assert_eq!(visible_text(&other).await, visible_text(&chat).await);
     let mut after = chat

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use contexture_ir::CheckpointName;
 use contexture_store::{
-    Activation, AppendRequest, BlobId, CollectRequest, Error, Maintenance, NodeKind, OwnerSize,
-    RedactRequest, RefChange, StateKey, StatePatch, Store, verify_conversation,
+    Activation, AppendRequest, BlobId, CollectRequest, Error, ExpectedVersion, KeyScope,
+    Maintenance, NodeKind, OwnerSize, PutEntry, RedactRequest, RefChange, StateKey, StatePatch,
+    Store, verify_conversation,
 };
 
 use crate::chat::{Chat, NOW, item, node, raw_item};
@@ -163,6 +164,7 @@ pub(super) async fn blobs_that_nothing_names_go_after_a_while(store: Tested) {
     assert_eq!(collect(NOW, 10).await, (0, 0, false));
     let by_item = put_blob(&chat, "named by an item").await;
     let by_state = put_blob(&chat, "named by a large value").await;
+    let by_value = put_blob(&chat, "named outside the tree").await;
     let lost = put_blob(&chat, "lost").await;
     let again = put_blob(&chat, "again").await;
     let late = put_blob(&chat, "late").await;
@@ -176,6 +178,19 @@ pub(super) async fn blobs_that_nothing_names_go_after_a_while(store: Tested) {
         ..AppendRequest::new(Chat::at_tip("main"), vec![item("b")], NOW)
     };
     chat.append_request(request).await.unwrap();
+    // Bytes that are no text may name one, too.
+    let named = [b"\xff\0", by_value.to_string().as_bytes(), b"\xfe"].concat();
+    let scope = KeyScope::Conversation(chat.id.clone());
+    let put = PutEntry {
+        key: "plan".to_owned(),
+        value: Some(named.into()),
+        expect: ExpectedVersion::Any,
+        at_ms: NOW,
+    };
+    chat.store
+        .put_entry(&chat.owner, &scope, put)
+        .await
+        .unwrap();
     assert_eq!(collect(NOW, 10).await, (0, 3, false));
     assert_eq!(collect(NOW + HOUR - 1, 10).await, (0, 3, false));
     put_blob(&chat, "again").await;
@@ -186,6 +201,7 @@ pub(super) async fn blobs_that_nothing_names_go_after_a_while(store: Tested) {
     for (id, kept) in [
         (by_item, true),
         (by_state, true),
+        (by_value, true),
         (lost, false),
         (again, true),
         (late, true),
@@ -198,6 +214,7 @@ pub(super) async fn blobs_that_nothing_names_go_after_a_while(store: Tested) {
     assert_eq!(collect(NOW, 1).await, (1, 0, true));
     assert_eq!(collect(NOW, 1).await, (1, 0, false));
     assert!(there(by_item).await && there(by_state).await && there(late).await);
+    assert!(there(by_value).await);
     let found = verify_conversation(maintenance(&chat), &chat.owner, &chat.id)
         .await
         .unwrap();

@@ -475,6 +475,8 @@ impl<'a> Export<'a> {
         };
         let page = self.store.list_entries(self.owner, list).await?;
         for (_, entry) in page.entries {
+            let text = String::from_utf8_lossy(&entry.value);
+            self.write_named_blobs(&text, lines).await?;
             let line = EntryLine {
                 resource: None,
                 key: entry.key,

@@ -63,9 +63,9 @@ pub trait Maintenance: Send + Sync {
         limit: usize,
     ) -> Result<Vec<OwnerSize>, Error>;
 
-    /// Removes blobs of a conversation that no item and no state value names.
+    /// Removes blobs of a conversation that no item, no state value and no value outside the tree of this conversation names.
     ///
-    /// A blob may be stored before the item that names it. So the first collection only marks it as
+    /// A blob may be stored before the item or value that names it. So the first collection only marks it as
     /// unnamed. One that runs at least [`CollectRequest::grace_ms`] later, and still finds it
     /// unnamed, removes it unless it was stored again in between. State values are never collected:
     /// each belongs to a node, and nodes are permanent.
