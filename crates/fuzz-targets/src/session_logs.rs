@@ -61,7 +61,10 @@ fn check_format(format: SessionFormat, text: &str) {
     let again = read_sessions(format, &written, &lenient)
         .unwrap_or_else(|error| panic!("{}: {error}\n{written}", format.as_str()));
     assert_eq!(again.len(), sessions.len(), "{}", format.as_str());
-    if !matches!(format, SessionFormat::Wire(_)) {
+    // A run of tau-bench that cannot be read belongs to no session, so it is in nothing that is written.
+    let is_incomplete = format == SessionFormat::TauBench
+        && sessions.iter().any(|session| !session.skipped.is_empty());
+    if !matches!(format, SessionFormat::Wire(_)) && !is_incomplete {
         check_lines(format, &written, text);
     }
 }
