@@ -8,10 +8,10 @@
 Checkpoints and pending writes are values beside its tree. Channel values over 4 KiB are blobs named
 by their content, so those that do not change between steps are stored once; smaller ones are copied
 into each checkpoint. A checkpoint is one write, so a process that is killed leaves it whole or not
-at all.
+at all; a small write before it claims its place in the thread.
 
-Two runs that go on from the newest checkpoint of a thread at once do not fork it without a word: the one whose next checkpoint comes
-second ends with ``Conflict``. Going on from a checkpoint that the config names is a fork, and meant to be one.
+Two runs that continue from the newest checkpoint of a thread at once do not fork it silently: the one whose next checkpoint comes
+second ends with ``Conflict``. Continuing from a checkpoint that the config names is a fork on purpose.
 """
 
 from __future__ import annotations
@@ -58,10 +58,12 @@ _INLINE_BYTES = 4096
 """Values up to this size are stored inline in the checkpoint's own value; larger ones are blobs."""
 _RECORD_BYTES = 256 * 1024
 """Beyond this all values of a checkpoint are blobs: a value has at most 1 MiB."""
-_LINES = 10_000
-"""As many checkpoints are remembered as ones from which a run went on without naming them."""
-_PATIENCE = 5.0
-"""Seconds that a checkpoint may take from being claimed to being stored; then its process was killed in between."""
+_HEADS = "lg/h/"
+"""Keys of the heads: the checkpoint from which each namespace of a thread continues."""
+_REMEMBERED = 10_000
+"""Maximum number of checkpoints that are remembered as read as the newest."""
+_CLAIM_SECONDS = 5.0
+"""Time that a checkpoint may take from being claimed to being stored; after that its process counts as killed."""
 
 
 class Saver(BaseCheckpointSaver[int]):
@@ -126,9 +128,9 @@ class Saver(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Store a checkpoint, in one write. Values of channels that have not changed are those of its parent.
+        """Store a checkpoint. Values of channels that have not changed are those of its parent.
 
-        Raises ``Conflict`` if the parent was read as the newest of the thread, and another run has gone on from it since.
+        Raises ``Conflict`` if the parent was read as the newest of the thread, and another run has continued from it since.
         """
         thread, namespace = _thread_and_namespace(config)
         parent = get_checkpoint_id(config)
@@ -163,7 +165,7 @@ class Saver(BaseCheckpointSaver[int]):
             "channels": channels,
         }
         stored_as = record.finish(header)
-        self._move_head(chat.values, (thread, namespace, parent), checkpoint["id"])
+        self._claim_head(chat.values, (thread, namespace, parent), checkpoint["id"])
         chat.values.put(_checkpoint_key(namespace, checkpoint["id"]), stored_as)
         return _config(thread, namespace, checkpoint["id"])
 
@@ -229,9 +231,9 @@ class Saver(BaseCheckpointSaver[int]):
         target = self._open(target_thread_id).values
         try:
             for value in source.items("lg/"):
-                is_head = value.key.startswith("lg/h/")
-                for blob in () if is_head else _Record(value).blobs():
-                    target.put_blob(source.read_blob(blob))
+                if not value.key.startswith(_HEADS):
+                    for blob in _Record(value).blobs():
+                        target.put_blob(source.read_blob(blob))
                 target.put(value.key, value.data)
         except NotFound:
             # A thread without checkpoints has no conversation.
@@ -313,46 +315,41 @@ class Saver(BaseCheckpointSaver[int]):
         await asyncio.to_thread(lambda: self.prune(thread_ids, strategy=strategy))
 
     def _note_reading(self, thread: str, namespace: str, named: str | None, found: str | None) -> None:
-        """Remember whether who goes on from a checkpoint takes it for the newest."""
+        """Remember whether a run that continues from a checkpoint takes it for the newest."""
+        if named is None:
+            self._remember_newest((thread, namespace, found))
+        else:
+            with self._lock:
+                self._newest_read.pop((thread, namespace, named), None)
+
+    def _remember_newest(self, place: tuple[str, str, str | None]) -> None:
         with self._lock:
-            line = (thread, namespace, named if named is not None else found)
-            self._newest_read.pop(line, None)
-            if named is None:
-                self._newest_read[line] = None
-            while len(self._newest_read) > _LINES:
+            self._newest_read.pop(place, None)
+            self._newest_read[place] = None
+            if len(self._newest_read) > _REMEMBERED:
                 self._newest_read.popitem(last=False)
 
-    def _move_head(self, values: Values, line: tuple[str, str, str | None], to: str) -> None:
-        """Make a checkpoint the one from which its thread goes on. Before it is stored: nobody may go on from it yet."""
-        thread, namespace, parent = line
-        key = f"lg/h/{_hash(namespace)}"
+    def _claim_head(self, values: Values, place: tuple[str, str, str | None], id: str) -> None:
+        """Make a checkpoint the head of its thread, before it is stored: until then nobody can continue from it."""
+        thread, namespace, parent = place
+        key = f"{_HEADS}{_hash(namespace)}"
         with self._lock:
-            is_newest = line in self._newest_read
+            is_newest = place in self._newest_read
         while True:
             head = values.get(key)
-            others = head.data.decode() if head is not None and is_newest else None
-            if others not in (None, parent, to) and self._is_stored_soon(values, _checkpoint_key(namespace, others)):
+            rival = head.data.decode() if head is not None and is_newest else None
+            if rival not in (None, parent, id) and _is_stored_soon(values, _checkpoint_key(namespace, rival)):
                 raise Conflict(
-                    f"thread {thread!r}: another run went on from checkpoint {parent} meanwhile; run again from the newest",
+                    f"thread {thread!r}: another run continued from checkpoint {parent} meanwhile; run again from the newest",
                     code="head_moved",
                 )
             try:
-                values.put(key, to.encode(), version=head.version if head is not None else 0)
+                values.put(key, id.encode(), version=head.version if head is not None else 0)
                 break
             except Conflict:
                 continue
         if is_newest:
-            with self._lock:
-                self._newest_read[(thread, namespace, to)] = None
-
-    def _is_stored_soon(self, values: Values, key: str) -> bool:
-        """Whether a checkpoint that was claimed is stored, or will be. One that was pruned is not, either."""
-        until = time.monotonic() + _PATIENCE
-        while values.get(key) is None:
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.02)
-        return True
+            self._remember_newest((thread, namespace, id))
 
     def _thread(self, thread: str) -> Conversation:
         return Conversation(self.engine, _conversation_id(thread))
@@ -491,6 +488,16 @@ def _conversation_id(thread: str) -> str:
     if plain.isascii() and plain.isalnum() and len(thread) <= 100:
         return f"lg:{thread}"
     return f"lg:sha256:{hashlib.sha256(thread.encode()).hexdigest()}"
+
+
+def _is_stored_soon(values: Values, key: str) -> bool:
+    """Whether a checkpoint that was claimed is stored within the time it has for that."""
+    until = time.monotonic() + _CLAIM_SECONDS
+    while values.get(key) is None:
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def _hash(text: str) -> str:

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use contexture::layers::builtin::SkillFolders;
 use contexture::{DatabaseAddress, Engine};
-use contexture_api::policy::{CompactConfig, PolicyConfig};
+use contexture_api::policy::PolicyConfig;
 use futures_util::FutureExt as _;
 use pyo3::prelude::*;
 use tokio::sync::OnceCell;
@@ -182,21 +182,17 @@ async fn open_engine(address: &str) -> Result<Engine, Failure> {
     Ok(engine.with_handle_cache(HANDLE_CACHE_BYTES))
 }
 
-/// Returns what a policy says that only a server does, and what to do instead: ignored, it would be believed in.
-fn find_member_for_servers(policy: &PolicyConfig) -> Option<(&'static str, &'static str)> {
-    if policy.redact.as_option().is_some() {
-        let why =
-            "keys and passwords are taken out by `contexture serve`, before a message is stored";
-        return Some(("redact", why));
+/// Says what to do instead of a member of a policy that only a server follows.
+fn instead_of(member: &str) -> &'static str {
+    match member {
+        "redact" => {
+            "keys and passwords are taken out by `contexture serve`, before a message is stored"
+        }
+        "skills" => {
+            "folders of skills are given to the engine, `Engine(skills=[…])`, and named by `compile(skills=[…])`"
+        }
+        _ => "no model is asked for summaries here; expected `manifest`",
     }
-    if !policy.skills.is_empty() {
-        let why = "folders of skills are given to the engine, `Engine(skills=[…])`, and named by `compile(skills=[…])`";
-        return Some(("skills", why));
-    }
-    (policy.compact == Some(CompactConfig::Summary)).then_some((
-        "compact",
-        "no model is asked for summaries here; expected `manifest`",
-    ))
 }
 
 fn read_settings(policies: &[u8], skills: &[PathBuf]) -> Result<Settings, Failure> {
@@ -207,8 +203,9 @@ fn read_settings(policies: &[u8], skills: &[PathBuf]) -> Result<Settings, Failur
             let member = format!("policies.{name}.{}", fault.path.join("."));
             return Err(Failure::argument(&member, fault.detail));
         }
-        if let Some((member, why)) = find_member_for_servers(policy) {
-            return Err(Failure::argument(&format!("policies.{name}.{member}"), why));
+        if let Some(member) = policy.first_server_member() {
+            let place = format!("policies.{name}.{member}");
+            return Err(Failure::argument(&place, instead_of(member)));
         }
     }
     let folders = SkillFolders::new();

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use crate::error::SessionError;
 use crate::json::is_same_json;
-use crate::session::{Session, SessionNode};
+use crate::session::{ReadOptions, Session, SessionNode, Skipped};
 
 /// A record as it is stored.
 #[derive(Debug)]
@@ -37,6 +37,54 @@ pub(crate) struct Records {
 
 /// Puts items back into a form; `None` if they do not fit.
 pub(crate) type TemplateFiller = fn(form: &Raw, items: &[&Item]) -> Option<String>;
+
+/// Reads the records of a log one after the other.
+pub(crate) trait RecordReader {
+    /// What a record is called, and what is expected of one, for errors.
+    const PLACE: &'static str;
+    const EXPECTED: &'static str;
+
+    /// What is kept of the records so far.
+    fn records(&mut self) -> &mut Records;
+
+    /// Reads a record; the error says what was found instead.
+    fn read_record(&mut self, raw: &RawValue) -> Result<(), String>;
+}
+
+/// Reads all records of a log. Returns those that could not be read, with [`ReadOptions::keep_going`].
+///
+/// # Errors
+/// Without it, the first that could not be.
+pub(crate) fn read_records<R: RecordReader>(
+    list: Vec<&RawValue>,
+    options: &ReadOptions<'_>,
+    reader: &mut R,
+) -> Result<Vec<Skipped>, SessionError> {
+    let mut skipped = Vec::new();
+    for (index, raw) in list.into_iter().enumerate() {
+        let Err(found) = reader.read_record(raw) else {
+            continue;
+        };
+        if !options.keep_going {
+            return Err(SessionError::Record {
+                place: R::PLACE,
+                number: index + 1,
+                expected: R::EXPECTED,
+                found,
+                // Counted without the skipped ones before it.
+                read: index - skipped.len(),
+            });
+        }
+        // Kept whole and in its place, so that writing gives back what could not be read.
+        let stored = StoredRecord::Whole(Raw::from(raw));
+        reader.records().list.push(stored);
+        skipped.push(Skipped {
+            number: index + 1,
+            what: found,
+        });
+    }
+    Ok(skipped)
+}
 
 impl Records {
     /// Keeps a record that became `items`, which are the next nodes; the form if filling it gives

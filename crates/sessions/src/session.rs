@@ -131,6 +131,13 @@ impl Session {
         path
     }
 
+    /// Returns the nodes of the path to the first head, whoever may see them: a log that is written must be complete.
+    pub(crate) fn main_path(&self) -> impl Iterator<Item = &SessionNode> {
+        let path = self.heads.first().map(|head| self.path_to(head.node));
+        let path = path.into_iter().flatten();
+        path.filter_map(|index| self.tree.get(index))
+    }
+
     /// Returns for each node that was read from a log of records the index of its record, blank lines not counted. Empty
     /// for other sessions.
     #[must_use]

@@ -58,11 +58,11 @@ fn decode_entry(row: &Row) -> Result<Option<KeyValueEntry>, RowError> {
     }))
 }
 
-/// Reads the values of a conversation, deleted ones included, for those that look at each.
-pub(crate) const VERIFY: &str = "SELECT key, version, at_ms, value_check, value \
+/// Reads the values of a conversation, deleted ones included.
+pub(crate) const ALL_OF_CONVERSATION: &str = "SELECT key, version, at_ms, value_check, value \
      FROM contexture.key_values WHERE owner = $1 AND scope_kind = 2 AND scope = $2 ORDER BY key";
 
-/// Checks a row of [`VERIFY`].
+/// Checks a row of [`ALL_OF_CONVERSATION`].
 pub(crate) fn verify_entry(row: &Row) -> Result<(), RowError> {
     let (version, check): (i64, Option<&[u8]>) = (get_column(row, 1)?, get_column(row, 3)?);
     let value: Option<&[u8]> = get_column(row, 4)?;
@@ -97,7 +97,7 @@ pub(crate) async fn read_values(
 ) -> Result<(), RowError> {
     let scope = Bytea::Text(conv.id.as_str().into());
     let params = params![conv.owner.as_str(), scope];
-    let mut rows = std::pin::pin!(tx.query_stream(VERIFY, params).await?);
+    let mut rows = std::pin::pin!(tx.query_stream(ALL_OF_CONVERSATION, params).await?);
     while let Some(row) = rows.try_next().await? {
         if let Some(entry) = decode_entry(&row)? {
             read(&entry.value);

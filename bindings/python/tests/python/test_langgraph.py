@@ -65,7 +65,7 @@ def test_two_runs_from_the_newest_checkpoint_do_not_fork_a_thread_without_a_word
 def test_a_run_that_was_killed_before_it_stored_its_checkpoint_is_in_nobodys_way(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contexture.langgraph, "_PATIENCE", 0.0)
+    monkeypatch.setattr(contexture.langgraph, "_CLAIM_SECONDS", 0.0)
     config: Any = {"configurable": {"thread_id": "killed"}}
     with contexture.Engine(address) as engine:
         _graph(Saver(engine)).invoke({"texts": ["zero"]}, config)

@@ -52,6 +52,22 @@ impl PolicyConfig {
             .or_else(|| self.summary_fault())
     }
 
+    /// Returns the first member that only a server follows: it takes secrets out before a message is stored, loads folders of skills,
+    /// and has a model write summaries. `None` if anybody can follow the policy. What would ignore it refuses it.
+    #[must_use]
+    pub fn first_server_member(&self) -> Option<&'static str> {
+        let members = [
+            ("skills", !self.skills.is_empty()),
+            ("redact", self.redact.as_option().is_some()),
+            (
+                "compact = \"summary\"",
+                self.compact == Some(CompactConfig::Summary),
+            ),
+        ];
+        let mut set = members.into_iter().filter(|(_, is_set)| *is_set);
+        set.next().map(|(member, _)| member)
+    }
+
     /// Members about summaries say nothing where none is wanted: such a policy is not what was meant.
     fn summary_fault(&self) -> Option<PolicyFault> {
         let members = [

@@ -33,8 +33,8 @@ pub struct MemoryConfig {
 #[serde(rename_all = "lowercase", expecting = "of = \"user\" or \"owner\"")]
 #[schemars(rename = "MemoryOf")]
 pub enum MemoryScope {
-    /// Notes of the end user that the conversation is for, its resource. Without one, the proxy shows the owner's notes, and
-    /// others show those of the conversation.
+    /// Notes of the end user that the conversation is for, its resource. Without one: the owner's notes in the proxy, the
+    /// conversation's own elsewhere.
     #[default]
     User,
     /// Notes of the owner.

@@ -98,17 +98,9 @@ fn read_policy(path: &Path) -> Outcome<PolicyConfig> {
     if let Some(fault) = policy.first_fault() {
         return Err(bad(format!("{}: {}", fault.path.join("."), fault.detail)));
     }
-    let for_servers = [
-        ("memory", policy.memory.as_option().is_some()),
-        ("skills", !policy.skills.is_empty()),
-        ("redact", policy.redact.as_option().is_some()),
-        (
-            "compact = \"summary\"",
-            policy.compact == Some(CompactConfig::Summary),
-        ),
-    ];
-    match for_servers.iter().find(|(_, is_set)| *is_set) {
-        Some((member, _)) => Err(bad(format!("`{member}` is for a server's policies"))
+    let memory = policy.memory.as_option().map(|_| "memory");
+    match memory.or_else(|| policy.first_server_member()) {
+        Some(member) => Err(bad(format!("`{member}` is for a server's policies"))
             .with_hint("notes and skills are named by --memory and --skills")),
         None => Ok(policy),
     }

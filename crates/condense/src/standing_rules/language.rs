@@ -2,7 +2,7 @@
 //!
 //! A file has sections. `triggers` are words without which no sentence is looked at. `strong` and `plain` are patterns of rules,
 //! `facts` of what a person says about themselves, `look-alikes` of what only sounds like one of these. What `no rules`
-//! matches is none, and what `momentary` matches is no order, and no fact in the same clause. `taken back` are patterns of
+//! matches is none; what `momentary` matches is no order, and a fact in the same clause is none either. `taken back` are patterns of
 //! sentences that take a rule or a fact back, `orders taken back` of those that leave facts alone, `permissions` of those that lift
 //! an order without naming it, `facts taken back` of what is so no longer, and `nothing taken back` of what only sounds like one of
 //! these: what is allowed once, or no longer wanted. `replaces` are patterns of rules that take others back, `introductions` words

@@ -5,12 +5,13 @@
 //!
 //! Not here: how events reach a file, which is the program's.
 
-use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request};
+use axum::extract::{MatchedPath, Request};
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 
 use crate::access::Principal;
+use crate::http::extractors::find_conversation_name;
 
 /// The `tracing` target of the lines, for filters.
 const TARGET: &str = "audit";
@@ -22,17 +23,11 @@ const ELSEWHERE: &str = "provider";
 const CONVERSATION: &str = "x-contexture-conversation";
 
 /// Logs a request once it is answered. The caller is known by then: authentication leaves the principal in the answer.
-pub(crate) async fn log_request(request: Request, next: Next) -> Response {
+pub(crate) async fn log_request(mut request: Request, next: Next) -> Response {
     let method = request.method().clone();
-    // The path's parameters can only be extracted from the parts, so the request is taken apart and put together again.
-    let (mut parts, body) = request.into_parts();
-    let route = parts.extensions.get::<MatchedPath>().cloned();
-    let named = conversation_in_path(
-        RawPathParams::from_request_parts(&mut parts, &())
-            .await
-            .ok(),
-    );
-    let response = next.run(Request::from_parts(parts, body)).await;
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let named = find_conversation_name(&mut request).await;
+    let response = next.run(request).await;
     let status = response.status();
     let changes = !matches!(method, Method::GET | Method::HEAD | Method::OPTIONS);
     let turned_away = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
@@ -53,12 +48,4 @@ pub(crate) async fn log_request(request: Request, next: Next) -> Response {
         );
     }
     response
-}
-
-/// Returns the conversation that the path names.
-fn conversation_in_path(parameters: Option<RawPathParams>) -> Option<String> {
-    let parameters = parameters?;
-    let mut parameters = parameters.iter();
-    let conversation = parameters.find(|(name, _)| *name == "conversation");
-    conversation.map(|(_, id)| id.to_owned())
 }

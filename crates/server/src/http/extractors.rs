@@ -1,8 +1,9 @@
 //! Extractors: the parts of a request that handlers take. What cannot be extracted is answered as a problem with a code.
 
+use axum::RequestExt as _;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, StatusCode};
@@ -30,6 +31,14 @@ pub(crate) struct AdminAccess;
 pub(crate) fn find_principal(extensions: &Extensions) -> Result<&Principal, Problem> {
     let principal = extensions.get();
     principal.ok_or_else(|| Problem::new(Code::Unauthenticated, "nobody is known to call"))
+}
+
+/// Returns the conversation that the path of a request names.
+pub(crate) async fn find_conversation_name(request: &mut Request) -> Option<String> {
+    let parameters = request.extract_parts::<RawPathParams>().await.ok()?;
+    let mut parameters = parameters.iter();
+    let conversation = parameters.find(|(name, _)| *name == "conversation");
+    conversation.map(|(_, id)| id.to_owned())
 }
 
 fn authorize_caller(parts: &Parts, scope: AccessScope) -> Result<Owner, Problem> {

@@ -11,10 +11,9 @@ use axum::response::Response;
 use contexture::Owner;
 use contexture::ir::{Cancel, ConversationId};
 use http_body_util::BodyExt as _;
-use percent_encoding::percent_decode_str;
 
 use crate::http::body::read_whole_body;
-use crate::http::extractors::find_principal;
+use crate::http::extractors::{find_conversation_name, find_principal};
 use crate::problem::Problem;
 use crate::state::App;
 use crate::state::body_memory::{MemoryLease, estimate_stored_bytes, estimate_work_bytes};
@@ -92,7 +91,7 @@ pub(crate) async fn run_heavy_requests(
     let mut work_memory = app.body_memory().lease(&owner);
     if reads_all || is_large {
         let stored = match reads_all {
-            true => stored_bytes(&app, &owner, request.uri().path()).await,
+            true => stored_bytes(&app, &owner, &mut request).await,
             false => 0,
         };
         let work = estimate_work_bytes(&bytes);
@@ -120,15 +119,10 @@ pub(crate) async fn run_heavy_requests(
     lease_answer(app.body_memory().lease(&owner), response).await
 }
 
-/// Estimates the memory of the conversation that a path names, once it is read whole; 0 where it names none that there is.
-async fn stored_bytes(app: &App, owner: &Owner, path: &str) -> usize {
-    let id = path
-        .split('/')
-        .skip_while(|step| *step != "conversations")
-        .nth(1)
-        .and_then(|step| percent_decode_str(step).decode_utf8().ok())
-        .and_then(|name| name.parse::<ConversationId>().ok());
-    let Some(id) = id else {
+/// Estimates the memory of the conversation that a request's path names, once it is read whole; 0 where it names none that there is.
+async fn stored_bytes(app: &App, owner: &Owner, request: &mut Request) -> usize {
+    let name = find_conversation_name(request).await;
+    let Some(id) = name.and_then(|name| name.parse::<ConversationId>().ok()) else {
         return 0;
     };
     // What keeps it from being loaded is for the handler to say.

@@ -66,7 +66,7 @@ fn document_metadata(kind: DocumentKind, frame: &Transcript) -> Raw {
 }
 
 pub(crate) fn write_session(format: Format, session: &Session) -> Result<String, SessionError> {
-    let mut transcript = main_path(session);
+    let mut transcript = main_transcript(session);
     let mut kind = DocumentKind::Messages;
     // A conversation that began here was never a document, and has nothing of one.
     let was_document = session.metadata.get() != "null";
@@ -103,16 +103,11 @@ pub(crate) fn write_session(format: Format, session: &Session) -> Result<String,
     Ok(lower(&dialect, kind, &transcript).json)
 }
 
-/// Collects everything on the main path, whoever may see it: a log written back must be complete.
-fn main_path(session: &Session) -> Transcript {
-    let path = session.heads.first().map(|head| session.path_to(head.node));
-    let nodes = path
-        .into_iter()
-        .flatten()
-        .filter_map(|index| session.tree.get(index));
+/// Collects the instructions and everything on the main path.
+pub(crate) fn main_transcript(session: &Session) -> Transcript {
     Transcript {
         instructions: session.instructions.clone(),
-        items: nodes.map(|node| node.item.clone()).collect(),
+        items: session.main_path().map(|node| node.item.clone()).collect(),
         ..Transcript::default()
     }
 }

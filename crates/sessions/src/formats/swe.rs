@@ -12,10 +12,9 @@ use serde_json::value::RawValue;
 use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::{excerpt, text_of, with_member};
-use crate::kept_records::{Records, StoredRecord};
+use crate::kept_records::{RecordReader, Records, read_records};
 use crate::session::{
-    ReadOptions, Session, SessionInfo, SessionNode, Skipped, audience_of, main_head, origin_of,
-    title_of,
+    ReadOptions, Session, SessionInfo, SessionNode, audience_of, main_head, origin_of, title_of,
 };
 
 const EXPECTED: &str = "an object with `history`, an array of messages";
@@ -32,7 +31,8 @@ pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Sess
     let fields = Fields::parse(text).map_err(|_| wrong())?;
     let history = fields.get(&["history"]).ok_or_else(wrong)?;
     let messages: Vec<&RawValue> = serde_json::from_str(history.get()).map_err(|_| wrong())?;
-    let (reader, skipped) = read_history(messages, options)?;
+    let mut reader = SweReader::default();
+    let skipped = read_records(messages, options, &mut reader)?;
     let rest = with_member(text, "history", "null").and_then(|rest| Raw::parse(rest).ok());
     let SweReader {
         mut records,
@@ -54,38 +54,6 @@ pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Sess
     })
 }
 
-/// Reads the messages of a history; those that cannot be read are listed with [`ReadOptions::keep_going`].
-fn read_history(
-    messages: Vec<&RawValue>,
-    options: &ReadOptions<'_>,
-) -> Result<(SweReader, Vec<Skipped>), SessionError> {
-    let mut reader = SweReader::default();
-    let mut skipped = Vec::new();
-    for (index, raw) in messages.into_iter().enumerate() {
-        let Err(found) = reader.read_message(raw) else {
-            continue;
-        };
-        if !options.keep_going {
-            return Err(SessionError::Record {
-                place: "message",
-                number: index + 1,
-                expected: "a SWE-agent message",
-                found,
-                // Counted without the skipped ones before it.
-                read: index - skipped.len(),
-            });
-        }
-        // Kept whole and in its place, so that writing gives back what could not be read.
-        let stored = StoredRecord::Whole(Raw::from(raw));
-        reader.records.list.push(stored);
-        skipped.push(Skipped {
-            number: index + 1,
-            what: found,
-        });
-    }
-    Ok((reader, skipped))
-}
-
 #[derive(Default)]
 struct SweReader {
     records: Records,
@@ -94,8 +62,15 @@ struct SweReader {
     has_history: bool,
 }
 
-impl SweReader {
-    fn read_message(&mut self, raw: &RawValue) -> Result<(), String> {
+impl RecordReader for SweReader {
+    const PLACE: &'static str = "message";
+    const EXPECTED: &'static str = "a SWE-agent message";
+
+    fn records(&mut self) -> &mut Records {
+        &mut self.records
+    }
+
+    fn read_record(&mut self, raw: &RawValue) -> Result<(), String> {
         let fields = Fields::parse(raw.get()).map_err(|_| excerpt(raw.get()))?;
         text_of(&fields, "role").ok_or_else(|| format!("no `role` in {}", excerpt(raw.get())))?;
         let lifted = lift(Format::OpenAiChat, &format!("[{}]", chat_message(&fields)))
@@ -121,7 +96,9 @@ impl SweReader {
         }
         Ok(())
     }
+}
 
+impl SweReader {
     fn push_items(&mut self, raw: &RawValue, items: Vec<Item>) {
         self.records
             .add_record(raw, message_template(raw.get()), &items, fill_template);

@@ -1,13 +1,13 @@
 //! tau-bench results: an array of runs, each with the task, the reward and a `traj` of OpenAI chat
 //! messages. One run is one session.
 
-use contexture_ir::{ContentHash, Fields, Item, Raw, Transcript};
+use contexture_ir::{ContentHash, Fields, Raw, Transcript};
 use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
 use serde_json::value::RawValue;
 
 use crate::error::SessionError;
 use crate::format::SessionFormat;
-use crate::formats::request_body::linear_tree;
+use crate::formats::request_body::{linear_tree, main_transcript};
 use crate::json::{excerpt, is_same_json, with_member};
 use crate::session::{ReadOptions, Session, SessionInfo, Skipped, title_of};
 
@@ -102,17 +102,7 @@ fn read_run(raw: &RawValue, options: &ReadOptions<'_>) -> Result<Session, String
 }
 
 pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
-    let path = session.heads.first().map(|head| session.path_to(head.node));
-    let nodes = path.into_iter().flatten();
-    let items: Vec<Item> = nodes
-        .filter_map(|index| session.tree.get(index))
-        .map(|node| node.item.clone())
-        .collect();
-    let transcript = Transcript {
-        instructions: session.instructions.clone(),
-        items,
-        ..Transcript::default()
-    };
+    let transcript = main_transcript(session);
     let kept = session.metadata.fields();
     let kept = kept.as_ref().and_then(|run| run.get(&["traj"]));
     if kept.is_some_and(|traj| is_made_of(traj, &transcript)) {

@@ -135,10 +135,7 @@ pub(crate) fn write_path(session: &Session) -> String {
         .cloned()
         .map(Item::from)
         .collect();
-    let path = session.heads.first().map(|head| session.path_to(head.node));
-    let path = path.into_iter().flatten();
-    let nodes = path.filter_map(|index| session.tree.get(index));
-    let nodes = nodes.map(|node| FoldItem {
+    let nodes = session.main_path().map(|node| FoldItem {
         message_id: node.message_id.as_deref(),
         ..FoldItem::new(&node.item)
     });

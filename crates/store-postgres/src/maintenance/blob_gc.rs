@@ -70,17 +70,11 @@ pub(crate) async fn find_unnamed_blobs(
                     .damaged_error("node", get_column::<&str>(&row, 3)?, why)
                     .into());
             }
-            for name in BlobId::find_in_text(&String::from_utf8_lossy(text)) {
-                blobs.remove(&name);
-            }
+            remove_named(&mut blobs, text);
         }
     }
     if !blobs.is_empty() {
-        let read = |value: &[u8]| {
-            for name in BlobId::find_in_text(&String::from_utf8_lossy(value)) {
-                blobs.remove(&name);
-            }
-        };
+        let read = |value: &[u8]| remove_named(&mut blobs, value);
         key_values::read_values(tx, &conv, read).await?;
     }
     Ok(UnnamedBlobs {
@@ -88,6 +82,13 @@ pub(crate) async fn find_unnamed_blobs(
         value_writes,
         blobs,
     })
+}
+
+/// Removes from a list those that a text names. Any text that looks like an id protects its blob.
+fn remove_named(blobs: &mut BTreeSet<BlobId>, text: &[u8]) {
+    for name in BlobId::find_in_text(&String::from_utf8_lossy(text)) {
+        blobs.remove(&name);
+    }
 }
 
 /// Removes blobs that have been unnamed for the grace period, and marks the others as unnamed.

@@ -401,7 +401,10 @@ impl PageVerifier<'_, '_> {
         let tx = self.tx;
         let scope = Bytea::Text(self.conv.id.as_str().into());
         let params = params![self.conv.owner.as_str(), scope];
-        let mut rows = std::pin::pin!(tx.query_stream(key_values::VERIFY, params).await?);
+        let mut rows = std::pin::pin!(
+            tx.query_stream(key_values::ALL_OF_CONVERSATION, params)
+                .await?
+        );
         while let Some(row) = rows.try_next().await? {
             let location = String::from_utf8_lossy(get_column(&row, 0)?).into_owned();
             self.record_result(key_values::verify_entry(&row), "value", &location)?;
